@@ -52,5 +52,6 @@ func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	return FewOps, nil
 }
 
-// TooManyOps tells whether the store refused a transaction for its number of compares or operations. It was not executed.
+// TooManyOps reports whether the store refused a transaction for its number of compares or operations. It was not
+// executed.
 func TooManyOps(err error) bool { return errors.Is(err, rpctypes.ErrTooManyOps) }

@@ -36,10 +36,10 @@ type commits struct {
 	patience time.Duration // time limit of the next answer
 }
 
-// Commit is Txn for transactions that run one after the other, each executed at most once. After a lost answer it finds out
-// whether the transaction was executed, and sends it again if it never will be, for at most twice the request timeout; others
-// wait meanwhile. After an error of kind Unavailable with "unknown outcome" the transaction may have been executed; if not,
-// it may be executed until another Commit or Settle succeeds, and not later.
+// Commit is Txn for transactions that run one after the other, each executed at most once. After a lost answer it
+// finds out whether the transaction was executed, and sends it again if it never will be, for at most twice the
+// request timeout; others wait meanwhile. After an error of kind Unavailable with "unknown outcome" the transaction
+// may have been executed; if not, it may be executed until another Commit or Settle succeeds, and not later.
 //
 // Other writers of the same keys can make the outcome unknown. If one of them deletes a key after a transaction
 // with a lost answer has put it, the key is put once more.
@@ -81,8 +81,9 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 	}
 }
 
-// Settle returns when no transaction that Commit has left open can be executed any more: what is read from then on is not
-// changed by this term. It asks the store only if a transaction is open, and takes at most the request timeout.
+// Settle returns when no transaction that Commit has left open can be executed any more: what is read from then on
+// is not changed by this term. It asks the store only if a transaction is open, and takes at most the request
+// timeout.
 func (t *Term) Settle(ctx context.Context) error {
 	c := &t.commits
 	c.mu.Lock()
@@ -133,8 +134,8 @@ func (t *Term) settle(ctx context.Context) error {
 	}
 }
 
-// outcome finds out whether a transaction was executed, and at which revision; if not, it never will be. known is a revision
-// that the store had before it was sent. final means that it was answered, so settle is not needed.
+// outcome finds out whether a transaction was executed, and at which revision; if not, it never will be. known is a
+// revision that the store had before it was sent. final means that it was answered, so settle is not needed.
 func (t *Term) outcome(ctx context.Context, txn Txn, known int64, final bool) (rev int64, happened bool, err error) {
 	at, others := int64(0), false // by the present keys
 	if !final {

@@ -249,7 +249,8 @@ func (db *DB) ListAt(ctx context.Context, prefix string, rev int64) ([]KV, int64
 	}
 }
 
-// CheckPrefix refuses a prefix that does not end in a slash: it would match keys of other kinds whose name begins with it.
+// CheckPrefix refuses a prefix that does not end in a slash: it would match keys of other kinds whose name begins
+// with it.
 func CheckPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") {
 		return fault.New(fault.Internal, "prefix %q: does not end in a slash", prefix)

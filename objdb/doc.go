@@ -1,4 +1,5 @@
-// Package objdb is the store: etcd v3 as a controller needs it. Only this package and those below it import an etcd client.
+// Package objdb is the store: etcd v3 as a controller needs it. Only this package and those below it import an etcd
+// client.
 //
 // This package has the basics. [Open] returns a [DB]: single reads ([DB.Get], [DB.List]), small guarded
 // transactions ([DB.Txn]), and the service registry, in which both daemons announce themselves with

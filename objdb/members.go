@@ -28,7 +28,8 @@ func (db *DB) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	return listed.Members, nil
 }
 
-// MemberURLs returns the URLs at which the members of the store listen, for clients and for each other, as they report them.
+// MemberURLs returns the URLs at which the members of the store listen, for clients and for each other, as they
+// report them.
 func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	members, err := db.members(ctx)
 	for _, m := range members {
@@ -145,7 +146,7 @@ func isLoopback(text string) bool {
 	return err == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
-// PromoteMembers gives a vote to added members that have caught up; waiting tells whether others have not.
+// PromoteMembers gives a vote to added members that have caught up; waiting reports whether others have not.
 func (db *DB) PromoteMembers(ctx context.Context) (waiting bool, err error) {
 	members, err := db.members(ctx)
 	if err != nil {

@@ -47,8 +47,8 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// first sends a renewal, on the stream of the last one if it exists, and after each pause without an answer another one. It
-// returns the first that is answered, or the last if none is; the streams of the others are closed then.
+// first sends a renewal, on the stream of the last one if it exists, and after each pause without an answer another
+// one. It returns the first that is answered, or the last if none is; the streams of the others are closed then.
 func (l *lease) first(ctx context.Context, c *clientv3.Client, atOnce int, pause time.Duration) (first renewal) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -62,7 +62,8 @@ func (r *route) options() []grpc.DialOption {
 	}
 }
 
-// sorted returns URLs in the order in which this client tries them, which does not change when others are added or removed.
+// sorted returns URLs in the order in which this client tries them, which does not change when others are added or
+// removed.
 func (r *route) sorted(urls []string) []string {
 	rank := func(url string) uint64 { return maphash.String(r.seed, url) }
 	return slices.SortedFunc(slices.Values(urls), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })

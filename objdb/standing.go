@@ -135,8 +135,9 @@ func (s *standing) failed(err error) {
 	}
 }
 
-// headerOf returns the header of an answer that only a store with a quorum gives; ok is false for others. The header is nil
-// if its revision is that of one member only. The revision exceeds all revisions known before by at least least.
+// headerOf returns the header of an answer that only a store with a quorum gives; ok is false for others. The header
+// is nil if its revision is that of one member only. The revision exceeds all revisions known before by at least
+// least.
 func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok bool) {
 	switch a := answer.(type) {
 	case *clientv3.GetResponse:
@@ -181,7 +182,7 @@ func (db *DB) awaitOtherHistory(ctx context.Context, history int) bool {
 	}
 }
 
-// Connected tells whether the store has answered recently.
+// Connected reports whether the store has answered recently.
 func (db *DB) Connected() bool {
 	s := db.standing
 	s.mu.Lock()

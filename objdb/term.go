@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Term is one period of holding a lock. It ends once: by Resign, because the store let the lease expire, because by the own
-// clock it may have, or because a transaction of the term found that the candidate key is gone.
+// Term is one period of holding a lock. It ends once: by Resign, because the store let the lease expire, because by
+// the own clock it may have, or because a transaction of the term found that the candidate key is gone.
 type Term struct {
 	db    *DB
 	lease *lease
@@ -157,8 +157,8 @@ func (t *Term) fenced(ctx context.Context, fence Guard, guards []Guard, ops ...c
 	return 0, key.Kvs[0].ModRevision, nil
 }
 
-// Resign ends the term, and its successor can start at once. Ledgers complete the commit in progress and refuse everything
-// after it. After a term that ended otherwise, Resign waits for its goroutines and releases what is left.
+// Resign ends the term, and its successor can start at once. Ledgers complete the commit in progress and refuse
+// everything after it. After a term that ended otherwise, Resign waits for its goroutines and releases what is left.
 func (t *Term) Resign(ctx context.Context) error {
 	t.end(fault.New(fault.NotLeader, "lock %s: resigned", t.lock))
 	done := make(chan struct{})

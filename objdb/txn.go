@@ -37,7 +37,8 @@ func NotAfter(key string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(key), "<", rev+1)}
 }
 
-// RangeNotAfter holds while no key in [from, end) is newer than rev. It detects changed and added keys, but not removed ones.
+// RangeNotAfter holds while no key in [from, end) is newer than rev. It detects changed and added keys, but not
+// removed ones.
 func RangeNotAfter(from, end string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(from), "<", rev+1).WithRange(end)}
 }

@@ -21,7 +21,7 @@ import (
 // Values protect the contents of the store from readers that bypass this package: if wanted, the values of keys in
 // SealableRoots are encrypted when they are sent, and decrypted when they arrive. All packages above use plain values.
 type Values interface {
-	// Sealing tells whether values are to be encrypted. Encrypted ones are decrypted in any case.
+	// Sealing reports whether values are to be encrypted. Encrypted ones are decrypted in any case.
 	Sealing() bool
 	// Seal encrypts the value of a key for the store; the result begins with secret.SealedPrefix.
 	Seal(key string, value []byte) ([]byte, error)
@@ -37,7 +37,7 @@ func isSealable(key []byte) bool {
 	return slices.ContainsFunc(SealableRoots, func(root string) bool { return bytes.HasPrefix(key, []byte(root)) })
 }
 
-// IsSealed tells whether the value of a key is encrypted.
+// IsSealed reports whether the value of a key is encrypted.
 func IsSealed(key string, stored []byte) bool {
 	return isSealable([]byte(key)) && bytes.HasPrefix(stored, []byte(secret.SealedPrefix))
 }
@@ -90,7 +90,7 @@ type unreadable struct{ error }
 // Unwrap returns the cause.
 func (u unreadable) Unwrap() error { return u.error }
 
-// IsUnreadable tells whether a request, or a watch, has failed because a value in its answer cannot be
+// IsUnreadable reports whether a request, or a watch, has failed because a value in its answer cannot be
 // decrypted. A retry does not help.
 func IsUnreadable(err error) bool {
 	return errors.As(err, new(unreadable)) || status.Code(err) == codes.DataLoss

@@ -7,27 +7,26 @@ import (
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
-// wantedBridge is what the rows of our bridge should say. Columns and keys not
-// named here are left to whoever sets them.
+// wantedBridge is the wanted contents of the bridge's rows. Columns and keys not named here are left unchanged.
 type wantedBridge struct {
 	name     string
 	datapath string
 	trunk    trunk
 }
 
-// protocols: we speak 1.3, operators' tools default to 1.0.
+// protocols: the driver uses 1.3, operators' tools default to 1.0.
 var protocols = []string{"OpenFlow10", "OpenFlow11", "OpenFlow12", "OpenFlow13"}
 
-// failMode secure: without a controller the switch keeps its flows and invents
-// none. We dial the switch, so it never has a controller in its own eyes.
+// failMode secure: without a controller the switch keeps its flows and adds none. The driver dials the switch,
+// so for the switch there never is a controller.
 var failMode = "secure"
 
 func (w wantedBridge) otherConfig() map[string]string {
-	// In-band control would add hidden flows that come before ours.
+	// In-band control would add hidden flows of higher priority.
 	return map[string]string{"disable-in-band": "true"}
 }
 
-// operations returns what makes the rows right, none if they are.
+// operations returns the operations that correct the rows, none if they are right.
 func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 	bridge, ok := db.ourBridge()
 	if !ok {
@@ -46,8 +45,8 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 		ops = append(ops, ovsdb.Update("Interface", ovsdb.Where("_uuid", trunk.link.UUID),
 			ovsdb.Row{"type": w.trunk.kind, "options": w.trunk.options}))
 	}
-	// ovs-vswitchd tries a port that failed again only when something changes:
-	// a bridge that was made in place of a deleted one finds the name taken.
+	// ovs-vswitchd retries a failed port only when something changes: a bridge that was made in place of a
+	// deleted one finds the name taken.
 	if len(ops) == 0 && ok && trunk.link.Error != nil {
 		ops = append(ops, ovsdb.Comment("tried again"))
 	}
@@ -69,14 +68,14 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 			"ports":         []ovsdb.UUID{"local", "trunk"},
 		}))
 	if len(db.root.Rows()) == 0 {
-		// A database nobody has initialised yet.
+		// The database is not initialised yet.
 		return append(ops, ovsdb.Insert("Open_vSwitch", "", ovsdb.Row{"bridges": ovsdb.UUID("bridge"), "next_cfg": 1}))
 	}
 	return append(ops, ovsdb.Mutate("Open_vSwitch", ovsdb.All(),
 		ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
 }
 
-// correct sets right what is wrong in the row of an existing bridge.
+// correct corrects the row of an existing bridge.
 func (w wantedBridge) correct(bridge bridgeRow) []ovsdb.Operation {
 	row := ovsdb.Row{}
 	if cmpDatapath(bridge.Datapath) != w.datapath {
@@ -96,7 +95,7 @@ func (w wantedBridge) correct(bridge bridgeRow) []ovsdb.Operation {
 	return append(ops, setKeys("Bridge", here, "other_config", bridge.OtherConfig, w.otherConfig())...)
 }
 
-// cmpDatapath gives the kernel's datapath its name; empty means the same.
+// cmpDatapath returns the kernel datapath's name also for an empty one, which means the same.
 func cmpDatapath(name string) string {
 	if name == "" {
 		return DatapathSystem
@@ -104,7 +103,7 @@ func cmpDatapath(name string) string {
 	return name
 }
 
-// setKeys sets some keys of a map column and leaves the others alone.
+// setKeys sets some keys of a map column and leaves the others unchanged.
 func setKeys(table string, where []ovsdb.Condition, column string, have, want map[string]string) []ovsdb.Operation {
 	wrong := map[string]string{}
 	for key, value := range want {
@@ -115,7 +114,7 @@ func setKeys(table string, where []ovsdb.Condition, column string, have, want ma
 	if len(wrong) == 0 {
 		return nil
 	}
-	// Inserting does not overwrite: the old pair has to go first.
+	// Inserting does not overwrite: the old pair has to be deleted first.
 	return []ovsdb.Operation{ovsdb.Mutate(table, where,
 		ovsdb.Mutation{Column: column, Mutator: "delete", Value: slices.Sorted(maps.Keys(wrong))},
 		ovsdb.Mutation{Column: column, Mutator: "insert", Value: wrong})}

@@ -7,11 +7,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// errStopping ends calls that are under way when the driver stops.
+// errStopping ends calls in progress when the driver stops.
 var errStopping = fault.New(fault.Unavailable, "driver is stopping")
 
-// calls counts the calls under way, so that a driver that stops can let them
-// undo what they have begun while it still has its connections.
+// calls counts the calls in progress, so that a driver that stops can let them undo their changes
+// while it still has its connections.
 type calls struct {
 	mu      sync.Mutex
 	shut    bool
@@ -41,7 +41,7 @@ func (c *calls) enter(ctx context.Context) (inside context.Context, done func(),
 	}, nil
 }
 
-// close lets nobody in any more, cancels the calls and waits for them.
+// close refuses new calls, cancels the others and waits for them.
 func (c *calls) close() {
 	c.mu.Lock()
 	c.shut = true

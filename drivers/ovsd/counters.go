@@ -9,9 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Counters asks the switch for the sums over the flows of each object. It finds
-// them by their cookie, whatever their number is, and knows nothing of its own:
-// counters live as long as the flows do, and flows outlive the agent.
+// Counters reads the sums over the flows of each object from the switch. It finds them by their cookie, whatever
+// their number is, and stores nothing itself: counters live as long as the flows do, and flows outlive the agent.
 func (d *Driver) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline.Key]drivers.Counters, error) {
 	d.mu.Lock()
 	sw := d.sw

@@ -1,8 +1,7 @@
-// Package ovsd drives Open vSwitch: it makes one bridge equal to the objects
-// the agent wants, and keeps it so.
+// Package ovsd drives Open vSwitch: it makes one bridge match the objects that the agent wants, and keeps it so.
 //
-// Two things of the switch are kept, each by one goroutine that looks at what
-// there is, compares it with what should be, and writes the difference:
+// Two parts of the switch are reconciled, each by one goroutine that reads the actual state, compares it with
+// the wanted state, and writes the difference:
 //
 //	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
 //	+-------------------------------------+   +-------------------------------------+
@@ -13,43 +12,36 @@
 //	                   |  port numbers                           |
 //	                   +-----------------------------------------+
 //
-// Nothing is done because of an event. An event (a change given by the agent,
-// a row that changed, a connection that came back, the clock of the audit)
-// only wakes the goroutine, which then looks at what may differ. Starting,
-// restarting and repairing are therefore the same code:
+// Nothing is done because of an event. An event (a change from the agent, a changed row, a new connection, the
+// timer of the audit) only wakes the goroutine, which then checks what may differ. Starting, restarting and
+// repairing are therefore the same code:
 //
-//   - The agent restarts, or another version of it starts: the switch still has
-//     its flows. They are compared with the first complete set of objects and
-//     the difference is written; if nothing has changed, nothing is. Until that
-//     set is there, nothing is written at all.
-//   - ovs-vswitchd restarts: the switch comes back empty, and the difference is
-//     everything. Ports ask for the numbers they had.
-//   - Somebody changes flows: an audit finds the difference. The
-//     bridge is ours alone, so flows of others are removed as well, but for two
-//     kinds: those that will go by themselves, with a timeout, as an operator's
-//     experiment should have; and those that we do not understand, which are
-//     counted in the status. Other bridges are never touched.
-//   - Somebody changes or removes rows: the keeper hears of it and sets them
-//     right (keeper.go). Some changes of a bridge make ovs-vswitchd forget its
-//     flows; then they are read again.
+//   - The agent restarts, or another version of it starts: the switch still has its flows. They are compared
+//     with the first complete set of objects and the difference is written; if nothing has changed, nothing
+//     is. Until there is that set, nothing is written at all.
+//   - ovs-vswitchd restarts: the switch comes back empty, and the difference is everything. Ports request
+//     their former numbers.
+//   - Another program changes flows: an audit finds the difference. The bridge is the driver's alone, so flows
+//     of others are removed as well, except two kinds: those with a timeout, as an operator's experiment
+//     should have; and those that the driver cannot parse, which are counted in the status. Other bridges are
+//     never changed.
+//   - Another program changes or removes rows: the keeper is notified and corrects them (keeper.go). Some
+//     changes of a bridge make ovs-vswitchd delete its flows; then they are read again.
 //
-// Parts of the driver are packages of their own, below this one. None knows rows or links; each is told by a Config how to
-// see and change what it needs of them:
+// Parts of the driver are packages of their own, below this one. None uses rows or links directly; a Config
+// gives each functions to read and change them:
 //
 //	programmer    flows, groups, meters (programmed.go)
 //	zones         each tenant's part of the datapath's connections (limited.go)
 //	tunnelroutes  an ovs-vswitchd that reads no routes of its node is given those of its tunnels (routed.go)
 //	vswitchd      the control socket of ovs-vswitchd (asked.go)
 //
-// Packets that flows send to the agent, and those that it sends, have a
-// connection of their own (packets.go).
+// Packets that flows send to the agent, and those that it sends, have a connection of their own (packets.go).
 //
-// There is one driver for a bridge: it holds a lock of the database, and a
-// second one waits until the first is gone.
+// There is one driver for a bridge: it holds a lock of the database, and a second one waits until the first has ended.
 //
-// Endpoint ports are veth pairs made here, because number, names, link and row
-// belong together (ports.go). The link is what lasts: its alias names the
-// endpoint, and the keeper gives it its port back whenever the rows are lost.
+// Endpoint ports are veth pairs made here, because number, names, link and row belong together (ports.go). The link is
+// permanent: its alias is the endpoint's id, and the keeper recreates its port whenever the rows are lost.
 package ovsd
 
 import (
@@ -87,8 +79,8 @@ const (
 	DefaultAuditInterval = 45 * time.Second
 )
 
-// Pauses between attempts to reach the switch, which is on this machine: a
-// restart of ovs-vswitchd takes a moment, and every moment costs.
+// Pauses between attempts to reach the switch, which is local: a restart of ovs-vswitchd is short,
+// and packets are lost meanwhile.
 const (
 	firstRedial = 20 * time.Millisecond
 	lastRedial  = time.Second
@@ -101,20 +93,20 @@ const (
 	DatapathNetdev = vswitchd.Netdev // in ovs-vswitchd
 )
 
-// Config says which switch to drive.
+// Config is the configuration of the driver.
 type Config struct {
 	RunDir        string     // where ovs-vswitchd and ovsdb-server have their sockets
 	Bridge        string     // the bridge to make and to own
-	Uplinks       []string   // links to VLANs outside, which package uplink keeps; none: the bridge has a tunnel
-	VTEP          netip.Addr // tunnel: our end
+	Uplinks       []string   // links to external VLANs, which package uplink keeps; none: the bridge has a tunnel
+	VTEP          netip.Addr // tunnel: the local end
 	VXLANPort     uint16     // tunnel
 	Datapath      string
 	AuditInterval time.Duration   // how often the switch is compared with the book
-	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
+	NetNS         *netns.NsHandle // where the switch and its links are; nil: the process's own
 	Names         bool            // there is a name server on the node
-	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
-	SlowFrom      int             // masks of what an endpoint sends, from where on it is slowed down; 0: nobody is
-	ZoneLimit     int             // connections in a zone of the connection tracker; 0: where there are several tenants, a part of what the datapath has room for
+	NoSizeChecks  bool            // packet sizes are not compared, even if the switch can
+	SlowFrom      int             // masks of an endpoint's packets from which it is slowed down; 0: never
+	ZoneLimit     int             // connections in a zone of the connection tracker; 0: if there are several tenants, a part of the datapath's limit
 	Tenants       *zones.Tenants  // of all bridges of the node; nil: there is no other bridge
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
@@ -137,11 +129,11 @@ type Driver struct {
 	programmer   *programmer.Programmer
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
-	manyMasks int          // from how many on the log tells
+	manyMasks int          // from which number they are logged
 	slowing   slowing
 
-	keeperDue notify.Signal // rows have changed, or a call has ended that kept the keeper away
-	flowsLost notify.Signal // to the programmer: the switch may have forgotten its flows
+	keeperDue notify.Signal // rows have changed, or a call has ended that excluded the keeper
+	flowsLost notify.Signal // to the programmer: the switch may have deleted its flows
 
 	connections chan programmer.Switch
 	packets     *packets
@@ -150,7 +142,7 @@ type Driver struct {
 
 	mu         sync.Mutex
 	sw         *openflow.Conn // the last connection; nil: none yet
-	status     drivers.Status // as the programmer last saw it
+	status     drivers.Status // as last reported by the programmer
 	keeperFail string         // last failure to keep the bridge
 }
 
@@ -222,11 +214,10 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Run keeps the switch until ctx is done. Flows and ports stay. A driver runs
-// once.
+// Run reconciles the switch until ctx is done. Flows and ports stay. A driver runs once.
 func (d *Driver) Run(ctx context.Context) error {
 	defer d.links.close()
-	// Calls under way need the database to undo what they have begun.
+	// Calls in progress need the database to undo what they have begun.
 	databaseCtx, stopDatabase := context.WithCancel(context.WithoutCancel(ctx))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.db.client.Run(databaseCtx) })
@@ -240,7 +231,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	// Before there is a bridge, there is no socket to dial.
 	group.Go(func() error { return d.whenReady(ctx, d.connect) })
 	group.Go(func() error { return d.whenReady(ctx, d.exchangePackets) })
-	// The programmer takes changes from the start, so that they do not pile up.
+	// The programmer accepts changes from the start, so that they do not pile up.
 	group.Go(func() error { return d.programmer.Run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
 	group.Go(func() error { return d.whenReady(ctx, d.keepTunnelRoutes) })
@@ -265,7 +256,7 @@ func (d *Driver) waitReady(ctx context.Context) error {
 	}
 }
 
-// connect keeps an OpenFlow connection and hands each one to the programmer.
+// connect keeps an OpenFlow connection and passes each one to the programmer.
 func (d *Driver) connect(ctx context.Context) error {
 	return d.keepConnected(ctx, nil, func(ctx context.Context, conn *openflow.Conn) error {
 		// Before any flow of a policy is there.
@@ -301,16 +292,16 @@ func (d *Driver) keepConnected(ctx context.Context, onEvent func(openflow.Messag
 	return client.Run(ctx)
 }
 
-// solicit keeps the userspace datapath's neighbours known.
+// solicit keeps the userspace datapath's neighbours resolved.
 func (d *Driver) solicit(ctx context.Context) error {
 	if d.datapathType() != DatapathNetdev {
-		<-ctx.Done() // the kernel finds its neighbours itself
+		<-ctx.Done() // the kernel resolves its neighbours itself
 		return ctx.Err()
 	}
 	return d.peers.run(ctx, d.links.solicit, d.log)
 }
 
-// Status says how the driver is. It never blocks.
+// Status returns the driver's status. It never blocks.
 func (d *Driver) Status() drivers.Status {
 	ports := len(d.db.endpointPorts())
 	d.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Drops asks the switch how much it has thrown away since its flows are there, by the
-// name of the reason; every reason is among them.
+// Drops reads from the switch how many packets it has dropped since its flows were added, by the name of the
+// reason; every reason is included.
 func (d *Driver) Drops(ctx context.Context) (map[string]drivers.Count, error) {
 	d.mu.Lock()
 	sw := d.sw
@@ -40,10 +40,10 @@ func (d *Driver) Drops(ctx context.Context) (map[string]drivers.Count, error) {
 	return all, nil
 }
 
-// DropMetrics are the drops of switches as numbers of a node.
+// DropMetrics are the drops of switches as metrics of a node.
 type DropMetrics []*Driver
 
-// dropsTime bounds how long a reader of the numbers waits for the switches.
+// dropsTime limits how long a scrape waits for the switches.
 const dropsTime = 2 * time.Second
 
 var dropsDesc = prometheus.NewDesc("netplugin_dropped_packets_total",
@@ -52,7 +52,7 @@ var dropsDesc = prometheus.NewDesc("netplugin_dropped_packets_total",
 // Describe implements prometheus.Collector.
 func (DropMetrics) Describe(to chan<- *prometheus.Desc) { to <- dropsDesc }
 
-// Collect implements prometheus.Collector. A switch that does not answer has no numbers.
+// Collect implements prometheus.Collector. A switch that does not answer has no metrics.
 func (m DropMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropsTime)
 	defer cancel()
@@ -64,8 +64,7 @@ func (m DropMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Inspect returns the drops by bridge, those that there are. A bridge whose switch does
-// not answer is left out; it is an error if none does.
+// Inspect returns the drops by bridge. A bridge whose switch does not answer is omitted; it is an error if none does.
 func (m DropMetrics) Inspect(ctx context.Context) (map[string]map[string]drivers.Count, error) {
 	all, err := m.collect(ctx)
 	if len(all) == 0 {

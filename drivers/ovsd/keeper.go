@@ -226,7 +226,7 @@ func (d *Driver) noteKeeper(err error) {
 // endpoint's id, and its other end is in the pod. A link of ours may have no
 // port for two reasons. The driver was killed between creating the link and
 // writing the rows: the pod has not started then, and the runtime repeats the
-// ADD or not. Or the rows were lost: somebody removed the port, or the whole
+// ADD or not. Or the rows were lost: another program removed the port, or the whole
 // database. The two look the same, so every link with an endpoint's id gets a
 // port. If the endpoint is not wanted any more, the agent finds it in Ports and
 // removes it.
@@ -288,7 +288,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 			return err
 		}
 	}
-	if err := k.links.isolate(end.name); err != nil { // of an earlier version, or set by somebody else
+	if err := k.links.isolate(end.name); err != nil { // of an earlier version, or set by another program
 		return fmt.Errorf("link %s: %w", end.name, err)
 	}
 	ops := want.correct(have, end.mtu)

@@ -2,7 +2,7 @@ package ovsd
 
 import "github.com/contiv/netplugin/drivers/ovsd/zones"
 
-// limited says how the parts of the tenants in the datapath's connections are kept.
+// limited returns the configuration of package zones, which limits the tenants' parts of the datapath's connections.
 func (d *Driver) limited() zones.Config {
 	return zones.Config{
 		Log:           d.log,

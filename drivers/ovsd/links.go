@@ -55,8 +55,8 @@ const (
 // links makes and removes links in the namespace of the switch.
 type links struct {
 	handle *netlink.Handle
-	ns     *netns.NsHandle // the switch's; nil: ours
-	group  uint32          // of the links that are ours
+	ns     *netns.NsHandle // the switch's; nil: the process's
+	group  uint32          // of the driver's links
 
 	tunnelLinkMTU atomic.Int32 // of the link that had the tunnel address when one had it last; 0: none has been seen
 }
@@ -80,7 +80,7 @@ func (l *links) at() netns.NsHandle {
 
 func (l *links) close() { l.handle.Close() }
 
-// kernelDatapath tells whether the kernel has a datapath for Open vSwitch.
+// kernelDatapath reports whether the kernel has a datapath for Open vSwitch.
 // The query makes the kernel load the module if there is one.
 func (l *links) kernelDatapath() (bool, error) {
 	_, err := l.handle.GenlFamilyGet("ovs_datapath")
@@ -210,7 +210,7 @@ func (l *links) mtu(name string) (mtu int, ok bool, err error) {
 	return 0, false, fmt.Errorf("link %s: %w", name, err)
 }
 
-// used tells whether the other end of a link is in another, existing network namespace. Interfaces of the
+// used reports whether the other end of a link is in another, existing network namespace. Interfaces of the
 // host have both ends in the host's; a namespace that is deleted deletes the link.
 func (l *links) used(name string) (bool, error) {
 	link, err := l.handle.LinkByName(name)
@@ -245,7 +245,7 @@ type owned struct {
 	down       bool
 }
 
-// owns tells whether we made a link, in this run or an earlier one.
+// owns reports whether we made a link, in this run or an earlier one.
 func (l *links) owns(link netlink.Link) (owned, bool) {
 	attrs := link.Attrs()
 	number, ok := hostLinkNumber(attrs.Name)

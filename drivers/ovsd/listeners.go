@@ -16,11 +16,12 @@ type targetRow struct {
 	Target string     `ovsdb:"target"`
 }
 
-// inDatabase begins what ovsdb-server calls a remote that is to be looked up in a database.
+// inDatabase is the prefix of ovsdb-server's remotes that are to be looked up in a database.
 const inDatabase = "db:"
 
-// Listeners are all there are in the database, of all bridges, and those that ovsdb-server was told of in another way. Unix sockets
-// are none. If ovsdb-server does not say what it was told, that is the error, and the others are returned with it.
+// Listeners returns all listeners in the database, of all bridges, and those that ovsdb-server has from its command
+// line or its control socket. Unix sockets are omitted. If ovsdb-server does not list its own, that is the error,
+// and the others are returned with it.
 func (d *Driver) Listeners(ctx context.Context) ([]drivers.Listener, error) {
 	var all []drivers.Listener
 	add := func(l drivers.Listener) {

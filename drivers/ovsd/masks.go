@@ -49,7 +49,7 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 		if err != nil {
 			d.masks.Store(unknownMasks)
 			d.log.WithError(err).Debug("masks of the datapath are not counted")
-			d.keepSlowed(ctx, masks{}) // whose time is over is freed
+			d.keepSlowed(ctx, masks{}) // releases those whose time is over
 			continue
 		}
 		d.masks.Store(int64(found.count))
@@ -74,7 +74,7 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 // with the most.
 type masks struct {
 	count int
-	of    map[string]int // how many are for what comes from a port, by its link; nil: not known
+	of    map[string]int // how many are for packets of a port, by its link; nil: unknown
 }
 
 var kernelMasks = regexp.MustCompile(`masks:.* total:(\d+)`)
@@ -98,7 +98,7 @@ func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 	return masks{count: count}, err
 }
 
-// describeMasks says what many masks mean, and which endpoint has most of them.
+// describeMasks returns a warning about many masks, with the endpoint that has most of them.
 func (d *Driver) describeMasks(found masks) string {
 	text := fmt.Sprintf("the datapath looks packets up by %d masks, one after the other, which makes all pods of the node slower", found.count)
 	link, count := most(found.of)

@@ -71,7 +71,7 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	return nil
 }
 
-// namesWait tells whether to make the link only together with the next endpoint port of
+// namesWait reports whether to make the link only together with the next endpoint port of
 // any bridge (see nameslink.go and names.go).
 func (k *keeper) namesWait() (bool, error) {
 	if k.db.portAdded.Load() || k.namesDetached != 0 || k.datapathType() != DatapathNetdev || !k.db.hasEndpoints() {

@@ -31,7 +31,7 @@ func (l *links) ofNames(name string) (link netlink.Link, there bool, err error) 
 	return link, true, nil
 }
 
-// joined tells whether the host's end of the link and the one in the name server's namespace exist and
+// joined reports whether the host's end of the link and the one in the name server's namespace exist and
 // are ends of one veth pair.
 func (l *links) joined(name string, inside *links) (bool, error) {
 	outer, there, err := l.ofNames(name)

@@ -10,8 +10,8 @@ import (
 // noteTime is how long ovsdb-server may take to write a note.
 const noteTime = 5 * time.Second
 
-// note writes into external_ids of the bridge's row what is ours where nothing else tells, and waits until our copy says so, too.
-// Without a bridge there is nobody to tell.
+// note writes state that is recorded nowhere else into external_ids of the bridge's row, and waits until the
+// replica has it, too. Without a bridge it does nothing.
 func (d *Driver) note(ctx context.Context, key, text string) error {
 	bridge, ok := d.db.ourBridge()
 	if !ok || bridge.ExternalIDs[key] == text {
@@ -37,7 +37,7 @@ func setExternalID(key, text string) []ovsdb.Mutation {
 	return change
 }
 
-// externalIDs are those of our bridge's row; without a bridge there are none.
+// externalIDs returns those of the bridge's row; none without a bridge.
 func (db *database) externalIDs() map[string]string {
 	bridge, _ := db.ourBridge()
 	return bridge.ExternalIDs

@@ -8,25 +8,22 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Port number N stands for the link vvportN/vportN and asks for the OpenFlow
-// number N+1, the trunk having the first. OpenFlow numbers that can be asked
-// for end at 65279, which the name server's port has (names.go).
+// Port number N stands for the link vvportN/vportN and requests the OpenFlow number N+1, the trunk having the
+// first. OpenFlow numbers that can be requested end at 65279, which the name server's port has (names.go).
 const (
 	lastNumber     uint32 = 65277
 	endpointOffset        = trunkNumber
 )
 
-// numbers gives out port numbers round-robin, so that a number just given back
-// is not used again while somebody may still look at its old owner: the host's
-// connection tracking knows endpoints by addresses that follow from it.
+// numbers assigns port numbers round-robin, so that a number just released is not reused while its old owner
+// may still be known: the host's connection tracking has endpoints by addresses derived from it.
 type numbers struct {
 	mu    sync.Mutex
 	last  uint32
 	taken map[uint32]bool // of calls that have not finished
 }
 
-// startAfter continues behind the last number given out. If the bridge does not
-// say which that was, it is the highest in use.
+// startAfter continues after the last assigned number. If the bridge does not contain that, it is the highest in use.
 func (n *numbers) startAfter(db *database) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,15 +39,15 @@ func (n *numbers) startAfter(db *database) {
 	}
 }
 
-// latest is the last number given out.
+// latest returns the last assigned number.
 func (n *numbers) latest() uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.last
 }
 
-// take reserves a number that no link in any bridge has: names are global. It is one whose
-// port shares no meters with another one, while there is such a number.
+// take reserves a number that no link in any bridge has, as names are global. Its port shares no meters with
+// another one, as long as there is such a number.
 func (n *numbers) take(db *database) (uint32, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,8 +68,8 @@ func (n *numbers) take(db *database) (uint32, error) {
 	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
 }
 
-// alone tells of numbers whether neither a port of the bridge nor one that is being made has their meters. Each
-// meter is looked up once.
+// alone returns a function that reports whether no port of the bridge, present or being made, has the meters of
+// a number. Each meter is looked up once.
 func (n *numbers) alone(db *database) func(number uint32) bool {
 	used := map[uint32]bool{}
 	for number := range n.taken {
@@ -91,7 +88,7 @@ func (n *numbers) alone(db *database) func(number uint32) bool {
 
 func metersOf(number uint32) uint32 { return pipeline.MetersOf(number + endpointOffset) }
 
-// busy tells whether somebody is making the link of a number.
+// busy reports whether the link of a number is being made.
 func (n *numbers) busy(number uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

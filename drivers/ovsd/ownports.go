@@ -6,14 +6,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
-// ownPorts are the ports of our bridge, whose row is not looked through for each of them. They are as of the last change
-// that was told.
+// ownPorts is an index of the ports of our bridge, so that its row is not searched for each of them.
+// It is as of the last update.
 type ownPorts struct {
 	mu  sync.Mutex
-	ids map[ovsdb.UUID]int // in how many rows of a bridge of our name: a new one may be told of before the old one has gone
+	ids map[ovsdb.UUID]int // in how many rows of a bridge of our name: a new one may be reported before the deletion of the old one
 }
 
-// change takes over what a bridge's row says, if it is ours.
+// change applies a change of a bridge's row, if it is ours.
 func (o *ownPorts) change(c ovsdb.Change[bridgeRow], bridge string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

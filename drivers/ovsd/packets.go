@@ -9,13 +9,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Packets come on a connection of their own, so that they wait neither for
-// bundles nor in front of them. What a pod can make the switch send to us is
-// bounded at each step, by class: the meter in the switch, the hundred packets
-// that ovs-vswitchd keeps for a connection, and the queue here, which never
-// makes the connection wait: when it is full, the oldest packet makes room.
+// Packets have a connection of their own, so that they and bundles do not delay each other. What a pod can make
+// the switch send is limited at each step, by class: by the meter in the switch, the hundred packets that
+// ovs-vswitchd buffers for a connection, and the queue here, which never blocks the connection: when it is
+// full, the oldest packet is dropped.
 
-// packetQueue is how many packets of a class wait for their reader.
+// packetQueue is how many packets of a class are queued for their reader.
 const packetQueue = 64
 
 // packets are the queues of all classes, and the connection.
@@ -40,7 +39,7 @@ func (d *Driver) exchangePackets(ctx context.Context) error {
 	})
 }
 
-// take puts a packet into the queue of its class, if somebody reads that.
+// take puts a packet into the queue of its class, if that has a reader.
 func (p *packets) take(m openflow.Message) {
 	in, ok := m.(openflow.PacketIn)
 	if !ok {
@@ -48,12 +47,12 @@ func (p *packets) take(m openflow.Message) {
 	}
 	packet, ok := pipeline.PacketOf(in)
 	if !ok {
-		return // a flow of somebody else has sent it
+		return // a flow of another program has sent it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	queue := p.queues[packet.Class]
-	if queue == nil { // nobody has asked
+	if queue == nil { // there is no reader
 		p.dropped[packet.Class]++
 		return
 	}
@@ -64,7 +63,7 @@ func (p *packets) take(m openflow.Message) {
 		default:
 		}
 		select {
-		case <-queue: // who sent it may have stopped waiting
+		case <-queue: // its sender may have stopped waiting
 			p.dropped[packet.Class]++
 		default: // the reader was faster
 		}
@@ -83,14 +82,14 @@ func (d *Driver) Packets(class pipeline.PacketClass) <-chan pipeline.Packet {
 	return queue
 }
 
-// PacketsDropped counts what found no room in the queue of its class.
+// PacketsDropped counts packets for which the queue of their class had no room.
 func (d *Driver) PacketsDropped(class pipeline.PacketClass) uint64 {
 	d.packets.mu.Lock()
 	defer d.packets.mu.Unlock()
 	return d.packets.dropped[class]
 }
 
-// Send hands a packet to the switch.
+// Send sends a packet to the switch.
 func (d *Driver) Send(ctx context.Context, packet openflow.PacketOut) error {
 	d.packets.mu.Lock()
 	conn := d.packets.conn

@@ -252,7 +252,8 @@ func (d *Driver) undoPort(ctx context.Context, endpointID, hostLink string) erro
 	defer cancel()
 	err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil })
 	if err == nil {
-		// The response to this transaction comes after the updates of earlier ones, whose responses nobody may have waited for.
+		// The response to this transaction comes after the updates of earlier ones, whose responses may not have
+		// been awaited.
 		_, err = d.db.client.Transact(ctx, ovsdb.Select("Open_vSwitch", ovsdb.All(), "cur_cfg"))
 	}
 	if have, ok := d.db.portOf(endpointID); ok && err == nil {
@@ -319,7 +320,8 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	return err
 }
 
-// PortUsed tells whether the other end of the endpoint's link is in an existing network namespace other than the host's.
+// PortUsed reports whether the other end of the endpoint's link is in an existing network namespace other than the
+// host's.
 func (d *Driver) PortUsed(endpointID string) (bool, error) {
 	if have, ok := d.db.portOf(endpointID); ok {
 		return d.links.used(have.link.Name)

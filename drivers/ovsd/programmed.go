@@ -8,9 +8,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What the driver hands to the programmer, and hears from it.
+// The interface between the driver and the programmer.
 
-// programmed says what the programmer works on and with.
+// programmed returns the configuration of the programmer.
 func (d *Driver) programmed() programmer.Config {
 	return programmer.Config{
 		Log:           d.log,
@@ -47,12 +47,12 @@ func (d *Driver) programmed() programmer.Config {
 // Update changes the wanted objects.
 func (d *Driver) Update(c drivers.Change) { d.programmer.Update(c) }
 
-// Sync waits until the objects are in the switch, or all of them.
+// Sync waits until the given objects, or all, are in the switch.
 func (d *Driver) Sync(ctx context.Context, keys ...pipeline.Key) error {
 	return d.programmer.Sync(ctx, keys...)
 }
 
-// noteProgress keeps what the programmer says of itself.
+// noteProgress stores the programmer's progress.
 func (d *Driver) noteProgress(p programmer.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

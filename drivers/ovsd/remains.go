@@ -9,15 +9,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// OwnLink is the host's end of a link that a driver has made, in this run or in an
-// earlier one.
+// OwnLink is the host's end of a link that a driver has made, in this run or in an earlier one.
 type OwnLink struct {
 	Name string
-	Of   string // whose it is: endpoint or name server; for people
+	Of   string // its endpoint, or the name server; for messages
 }
 
-// OwnLinks lists the links of all bridges of this host. It is for taking a node
-// down; a driver that runs makes them anew.
+// OwnLinks lists the links of all bridges of this host. It is for decommissioning a node; a running driver recreates
+// them.
 func OwnLinks() ([]OwnLink, error) {
 	l, err := newLinks(nil, 0)
 	if err != nil {
@@ -40,7 +39,7 @@ func OwnLinks() ([]OwnLink, error) {
 	return own, nil
 }
 
-// RemoveOwnLink removes one of them; one that has gone is no error.
+// RemoveOwnLink removes one of them; a missing one is no error.
 func RemoveOwnLink(name string) error {
 	l, err := newLinks(nil, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/tunnelroutes"
 )
 
-// routed says how the routes of the tunnels are kept.
+// routed returns the configuration of package tunnelroutes.
 func (d *Driver) routed() tunnelroutes.Config {
 	return tunnelroutes.Config{
 		Log:           d.log,
@@ -26,7 +26,7 @@ func (d *Driver) routed() tunnelroutes.Config {
 	}
 }
 
-// keepTunnelRoutes keeps the routes of the switch's tunnels, where it is the one to find their way.
+// keepTunnelRoutes keeps the routes of the switch's tunnels, if the switch routes them.
 func (d *Driver) keepTunnelRoutes(ctx context.Context) error {
 	if len(d.config.Uplinks) > 0 || d.datapathType() != DatapathNetdev {
 		d.tunnelRoutes.Needless()
@@ -36,12 +36,12 @@ func (d *Driver) keepTunnelRoutes(ctx context.Context) error {
 	return d.tunnelRoutes.Run(ctx)
 }
 
-// trunk is the port that the bridge should have. Open vSwitch looks for the tunnel address among routes of the system, so where
-// it reads none it sends from the address of the link instead.
+// trunk returns the port that the bridge should have. Open vSwitch looks up the tunnel address in the routes of
+// the system, so if it reads none it uses the address of the link as source instead.
 func (d *Driver) trunk() trunk {
 	want := d.config.trunk()
 	known, given := d.tunnelRoutes.State()
-	if !known { // it stays as an agent before has made it
+	if !known { // it stays as an earlier agent has made it
 		have, there := d.db.trunk()
 		given = there && have.link.Options["local_ip"] == ""
 	}
@@ -51,7 +51,7 @@ func (d *Driver) trunk() trunk {
 	return want
 }
 
-// routesBy are the system's routes by a link.
+// routesBy returns the system's routes through a link.
 func (l *links) routesBy(link netlink.Link, family int) ([]netlink.Route, error) {
 	return whole(func() ([]netlink.Route, error) { return l.handle.RouteList(link, family) })
 }

@@ -62,7 +62,7 @@ type interfaceRow struct {
 	ExternalIDs   map[string]string `ovsdb:"external_ids"`
 }
 
-// number is the port's OpenFlow number; 0: none.
+// number returns the port's OpenFlow number; 0: none.
 func (i interfaceRow) number() uint32 {
 	if i.OFPort == nil || *i.OFPort <= 0 {
 		return 0
@@ -70,8 +70,7 @@ func (i interfaceRow) number() uint32 {
 	return uint32(*i.OFPort)
 }
 
-// mtu is the endpoint's MTU; 0: unknown. Earlier versions
-// stored it only as MTU of both ends of the link.
+// mtu returns the endpoint's MTU; 0: unknown. Earlier versions stored it only as MTU of both ends of the link.
 func (i interfaceRow) mtu() int {
 	if mtu, err := strconv.Atoi(i.ExternalIDs[idMTU]); err == nil {
 		return mtu
@@ -82,7 +81,7 @@ func (i interfaceRow) mtu() int {
 	return int(*i.MTURequest)
 }
 
-// endpoint is the id of the endpoint whose port this is, "" for other ports.
+// endpoint returns the id of the endpoint of this port, "" for other ports.
 func (i interfaceRow) endpoint() string {
 	if _, ok := hostLinkNumber(i.Name); !ok {
 		return ""
@@ -90,7 +89,7 @@ func (i interfaceRow) endpoint() string {
 	return i.ExternalIDs[idEndpoint]
 }
 
-// meters is the index key of the meters of an endpoint's port; "" for other ports.
+// meters returns the index key of the meters of an endpoint's port; "" for other ports.
 func (i interfaceRow) meters() string {
 	number, ok := hostLinkNumber(i.Name)
 	if !ok || i.endpoint() == "" {
@@ -184,8 +183,8 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 	db.own.change(c, db.bridge)
 }
 
-// losesFlows tells whether ovs-vswitchd deletes all flows at this change of a bridge. A
-// bridge that was deleted and recreated at once counts as changed, too.
+// losesFlows reports whether ovs-vswitchd deletes all flows at this change of a bridge. A bridge that was
+// deleted and recreated at once counts as changed, too.
 func losesFlows(old, now bridgeRow) bool {
 	mode := func(b bridgeRow) string {
 		if b.FailMode == nil {
@@ -233,7 +232,7 @@ func (db *database) noteName(name string) {
 	}
 }
 
-// ourBridge is the row of the bridge we own.
+// ourBridge returns the row of the driver's bridge.
 func (db *database) ourBridge() (bridgeRow, bool) { return db.bridgeNamed.Row(db.bridge) }
 
 // attached is a port of our bridge with its only interface.
@@ -257,7 +256,7 @@ func (db *database) attachedAs(name string) (attached, bool) {
 	return attached{port, link}, ok && link.Name == name
 }
 
-// hasEndpoints tells whether any bridge has ports that were made for endpoints.
+// hasEndpoints reports whether any bridge has ports that were made for endpoints.
 func (db *database) hasEndpoints() bool {
 	_, found := db.interfaces.Find(func(i interfaceRow) bool { return i.endpoint() != "" })
 	return found
@@ -289,13 +288,13 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 	return attached{}, false
 }
 
-// hasInterface tells whether a link is in any bridge.
+// hasInterface reports whether a link is in any bridge.
 func (db *database) hasInterface(name string) bool {
 	_, ok := db.linkNamed.Row(name)
 	return ok
 }
 
-// hasPortWith tells whether an endpoint's port of our bridge has these meters. Each bridge has meters of its own.
+// hasPortWith reports whether an endpoint's port of our bridge has these meters. Each bridge has meters of its own.
 func (db *database) hasPortWith(meters uint32) bool {
 	return slices.ContainsFunc(db.linksWith.Rows(metersKey(meters)), func(i interfaceRow) bool {
 		port, ok := db.portNamed.Row(i.Name)
@@ -303,13 +302,13 @@ func (db *database) hasPortWith(meters uint32) bool {
 	})
 }
 
-// EndpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.
+// EndpointNumber returns the OpenFlow number of an endpoint's port; 0: none.
 func (db *database) EndpointNumber(endpointID string) uint32 {
 	port, _ := db.portOf(endpointID)
 	return port.link.number()
 }
 
-// Slowed tells whether an endpoint's packets are rate limited (slowed.go).
+// Slowed reports whether an endpoint's packets are rate limited (slowed.go).
 func (db *database) Slowed(endpointID string) bool {
 	port, _ := db.portOf(endpointID)
 	return port.link.slowdown().on

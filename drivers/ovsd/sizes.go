@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// releaseFile names the release of the running kernel.
+// releaseFile contains the release of the running kernel.
 const releaseFile = "/proc/sys/kernel/osrelease"
 
-// comparesSizes tells whether the datapath of our bridge can, and shall, compare the sizes of packets.
+// comparesSizes reports whether the datapath of our bridge can, and may, compare the sizes of packets.
 // Otherwise ovs-vswitchd would do that, for each packet.
 func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
 	if d.config.NoSizeChecks {
@@ -26,9 +26,8 @@ func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
 	return strings.Contains(features, "Check pkt length action: Yes"), err
 }
 
-// comparesSegments tells whether a release of the kernel compares what is sent: earlier
-// ones take what TCP leaves to the link to cut (GSO) for one packet, which is always too
-// big. ovs-vswitchd does not look at that.
+// comparesSegments reports whether a release of the kernel compares the size of segments: earlier ones treat what
+// TCP leaves to the link to segment (GSO) as one packet, which is always too big. ovs-vswitchd does not check that.
 func comparesSegments(release string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {

@@ -96,7 +96,7 @@ func (d *Driver) slowedPorts() (count int) {
 	return count
 }
 
-// countsMasksByPort tells whether there are enough masks to count them by port.
+// countsMasksByPort reports whether there are enough masks to count them by port.
 func (d *Driver) countsMasksByPort(found masks) bool {
 	return d.slowing.from > 0 && found.count >= d.slowing.from
 }

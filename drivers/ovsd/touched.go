@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// touched is a set of names that somebody has to look at.
+// touched is a set of names to be checked.
 type touched struct {
 	mu    sync.Mutex
 	names map[string]struct{}

@@ -45,7 +45,7 @@ func (c Config) trunk() trunk {
 	}}
 }
 
-// encap is the encapsulation of the bridge's networks.
+// encap returns the encapsulation of the bridge's networks.
 func (c Config) encap() pipeline.Encap {
 	if len(c.Uplinks) > 0 {
 		return pipeline.VLAN
@@ -74,7 +74,7 @@ func (t trunk) insert() []ovsdb.Operation {
 	}
 }
 
-// isRight tells whether the interface has the type and options of the trunk.
+// isRight reports whether the interface has the type and options of the trunk.
 func (t trunk) isRight(link interfaceRow) bool {
 	return link.Type == t.kind && maps.Equal(link.Options, t.options)
 }
@@ -97,8 +97,8 @@ func (d *Driver) trunkFailure() error {
 	return nil
 }
 
-// endpointMTU is the largest MTU of endpoints whose packets fit through the trunk. On uplinks it
-// need not leave room for the VLAN tag: Ethernet has that outside the MTU.
+// endpointMTU returns the largest MTU of endpoints whose packets fit through the trunk. On uplinks it need not
+// leave room for the VLAN tag: Ethernet has that outside the MTU.
 func (d *Driver) endpointMTU() (int, error) {
 	if len(d.config.Uplinks) == 0 {
 		return d.links.tunnelMTU(d.config.VTEP)
@@ -119,8 +119,8 @@ func (d *Driver) endpointMTU() (int, error) {
 	return smallest, nil
 }
 
-// givenMTU is the MTU that an existing endpoint uses. If that is unknown because
-// the rows are lost, it is the one that a new endpoint would get.
+// givenMTU returns the MTU that an existing endpoint uses. If that is unknown because the rows are lost, it is
+// the one that a new endpoint would get.
 func (d *Driver) givenMTU(have attached, hostEnd int) (int, error) {
 	switch known := have.link.mtu(); {
 	case known != 0:
@@ -131,7 +131,7 @@ func (d *Driver) givenMTU(have attached, hostEnd int) (int, error) {
 	return d.endpointMTU()
 }
 
-// pipelineConfig is the configuration of the bridge's pipeline.
+// pipelineConfig returns the configuration of the bridge's pipeline.
 func (c Config) pipelineConfig(at programmer.FixedPorts, can programmer.Abilities) pipeline.Config {
 	if len(c.Uplinks) > 0 {
 		return pipeline.Config{UplinkPort: at.Trunk, NamesPort: at.Names, MetersEnd: can.MetersEnd, MTU: can.MTU}
@@ -147,8 +147,7 @@ func (db *database) FixedPorts() programmer.FixedPorts {
 // trunk finds the trunk among the ports of our bridge.
 func (db *database) trunk() (attached, bool) { return db.attachedAs(db.trunkName) }
 
-// trunkNumber is the OpenFlow number of the trunk; until the switch has assigned
-// one, the number it requests.
+// trunkNumber returns the OpenFlow number of the trunk; until the switch has assigned one, the number that it requests.
 func (db *database) trunkNumber() uint32 {
 	if t, ok := db.trunk(); ok && t.link.number() != 0 {
 		return t.link.number()
@@ -156,8 +155,8 @@ func (db *database) trunkNumber() uint32 {
 	return trunkNumber
 }
 
-// seen tells whether ovs-vswitchd has processed our bridge: it has written a number or an error for its
-// trunk or, without one, for its local port.
+// seen reports whether ovs-vswitchd has processed our bridge: it has written a number or an error for its trunk
+// or, without one, for its local port.
 func (db *database) seen() bool {
 	port, ok := db.trunk()
 	if !ok {

@@ -2,9 +2,9 @@ package ovsd
 
 import "slices"
 
-// TunnelLinks are the links by which a switch that forwards packets itself receives what tunnels bring: those of the bridge that has
-// the tunnel address on an interface of its own. The kernel receives each of these packets, too, and has no use for it. There
-// are none where the kernel forwards, and where the address is elsewhere.
+// TunnelLinks returns the links on which a switch that forwards packets itself receives tunnel packets: those
+// of the bridge that has the tunnel address on an interface of its own. The kernel receives each of these
+// packets, too, and does not use it. There are none if the kernel forwards, or if the address is elsewhere.
 func (d *Driver) TunnelLinks() ([]string, error) {
 	if ours, ok := d.db.ourBridge(); !ok || ours.Datapath != DatapathNetdev || !d.config.VTEP.IsValid() {
 		return nil, nil
@@ -31,7 +31,7 @@ func (d *Driver) TunnelLinks() ([]string, error) {
 	return links, nil
 }
 
-// bridgeOf finds the bridge of an interface, whosever it is.
+// bridgeOf finds the bridge of an interface, also one that is not the driver's.
 func (db *database) bridgeOf(name string) (bridgeRow, bool) {
 	link, ok := db.linkNamed.Row(name)
 	if !ok {
@@ -44,7 +44,8 @@ func (db *database) bridgeOf(name string) (bridgeRow, bool) {
 	return db.bridges.Find(func(b bridgeRow) bool { return slices.Contains(b.Ports, port.UUID) })
 }
 
-// kernelLinks are the interfaces of a bridge that are links of the kernel with a driver of their own, but those of endpoints.
+// kernelLinks returns the interfaces of a bridge that are links of the kernel with a driver of their
+// own, except those of endpoints.
 func (db *database) kernelLinks(bridge bridgeRow) (names []string) {
 	for _, id := range bridge.Ports {
 		port, _ := db.ports.Get(id)

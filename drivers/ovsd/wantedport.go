@@ -6,9 +6,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
-// wantedPort is what the rows of an endpoint's port should say. Columns and
-// keys not named here are left to whoever sets them; the OpenFlow number is
-// asked for when the port is made, and is the switch's to give.
+// wantedPort is the wanted contents of an endpoint port's rows. Columns and keys not named here are left
+// unchanged; the OpenFlow number is requested when the port is made, and assigned by the switch.
 type wantedPort struct {
 	endpointID string
 	link       string
@@ -22,7 +21,7 @@ func (w wantedPort) linkIDs() map[string]string {
 	return map[string]string{idEndpoint: w.endpointID, idMTU: strconv.Itoa(w.mtu)}
 }
 
-// insert makes the rows of the port. The port's row is named "port".
+// insert returns the operations that insert the port's rows. The named UUID of the port is "port".
 func (w wantedPort) insert() []ovsdb.Operation {
 	return []ovsdb.Operation{
 		ovsdb.Insert("Interface", "interface", ovsdb.Row{
@@ -32,15 +31,15 @@ func (w wantedPort) insert() []ovsdb.Operation {
 	}
 }
 
-// correct returns what makes the rows of an existing port right, none if they
-// are. A port that the switch could not open is tried again, and so is one whose number it has not written, or in vain.
+// correct returns the operations that correct the rows of an existing port, none if they are right. A port that
+// the switch could not open is retried, and so is one whose number it has not written, or in vain.
 //
-// linkMTU is that of the link, in bytes. A link with the endpoint's own is left alone: earlier
-// versions made it, a change of it would have ovs-vswitchd read its routes anew, and until it
-// has done so, packets of all endpoints are lost that go into tunnels.
+// linkMTU is the link's MTU, in bytes. A link with the endpoint's own MTU is unchanged: earlier versions made it, a
+// change would make ovs-vswitchd read its routes again, and until that is done, tunnelled packets of all endpoints
+// are lost.
 func (w wantedPort) correct(have attached, linkMTU int) []ovsdb.Operation {
 	port, link := ovsdb.Row{}, ovsdb.Row{}
-	// A tag would move the pod into a VLAN that the pipeline knows nothing of.
+	// A tag would move the pod into a VLAN that is not in the pipeline.
 	if have.port.Tag != nil || len(have.port.Trunks) > 0 || have.port.VLANMode != nil {
 		port["tag"], port["trunks"], port["vlan_mode"] = []int64{}, []int64{}, []string{}
 	}

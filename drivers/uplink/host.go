@@ -86,7 +86,7 @@ func changedRoute(old, have route) route {
 	return have
 }
 
-// sameRoute tells whether two routes match the same packets. For IPv6 there may be several, one for each
+// sameRoute reports whether two routes match the same packets. For IPv6 there may be several, one for each
 // router, or one with all of them.
 func sameRoute(a, b route) bool {
 	if a.Family == netlink.FAMILY_V6 && len(a.MultiPath)+len(b.MultiPath) == 0 && !a.Gw.Equal(b.Gw) {
@@ -123,14 +123,14 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	return found, l.details(found.Routes)
 }
 
-// isPrefixRoute tells whether a route of protocol kernel is to the network of an address with noprefixroute.
+// isPrefixRoute reports whether a route of protocol kernel is to the network of an address with noprefixroute.
 func (b belongings) isPrefixRoute(r netlink.Route) bool {
 	return r.Protocol == unix.RTPROT_KERNEL && r.Type == unix.RTN_UNICAST && r.Dst != nil && slices.ContainsFunc(b.Addresses, func(a netlink.Addr) bool {
 		return a.Flags&unix.IFA_F_NOPREFIXROUTE != 0 && inet.PrefixOf(a.IPNet).Masked() == inet.PrefixOf(r.Dst)
 	})
 }
 
-// usesLink tells whether a route that the kernel has not created uses a link.
+// usesLink reports whether a route that the kernel has not created uses a link.
 func usesLink(r netlink.Route, link int) bool {
 	if r.Protocol == unix.RTPROT_KERNEL || r.Type != unix.RTN_UNICAST {
 		return false

@@ -32,10 +32,10 @@ func errNoLACP(leg string) error {
 		"uplink %s: LACP is not current: nobody answers, so that the bond does not use it; is its port of the switch in the port-channel of the others?", leg)
 }
 
-// answered tells whether the other side of a bond sends LACP packets on a link.
+// answered reports whether the other side of a bond sends LACP packets on a link.
 func (i interfaceRow) answered() bool { return i.LACPCurrent != nil && *i.LACPCurrent }
 
-// answered tells whether the other side of a bridge's bond sends LACP packets on any of its links.
+// answered reports whether the other side of a bridge's bond sends LACP packets on any of its links.
 func (db *database) answered(bridge string) bool {
 	for _, link := range db.members(bridge) {
 		if link.answered() {

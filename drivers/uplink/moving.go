@@ -14,16 +14,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The host's addresses on a link move to the local port of the bridge when the link becomes a port of it. The local port has
-// the link's MAC, so that neighbours notice no change. For each link: its addresses and routes are recorded, ovs-vswitchd
-// makes it a port, the addresses are added to the local port and removed from the link, and the routes follow. Between the
-// last two steps the host has no route for some microseconds, which connections do not notice.
+// The host's addresses on a link move to the local port of the bridge when the link becomes a port of it. The local
+// port has the link's MAC, so that neighbours notice no change. For each link: its addresses and routes are
+// recorded, ovs-vswitchd makes it a port, the addresses are added to the local port and removed from the link, and
+// the routes follow. Between the last two steps the host has no route for some microseconds, which connections do
+// not notice.
 //
 // Addresses that appear on the link later, for example from a DHCP client, are moved as well, once the link has
 // not changed for some seconds: the client adds routes through it first.
 
-// noteHost records the host's addresses and routes at future ports, before anything is changed, and returns the links that
-// can become ports. A link waits until the local port exists. strange are the links that stay as they are, and why.
+// noteHost records the host's addresses and routes at future ports, before anything is changed, and returns the
+// links that can become ports. A link waits until the local port exists. strange are the links that stay as they
+// are, and why.
 func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]error, err error) {
 	_, missing := b.localPort()
 	ports, next, noted := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}
@@ -69,7 +71,7 @@ type seenAt struct {
 	since time.Time
 }
 
-// isQuiet tells whether a link has been unchanged for quietTime. If not, the keeper checks again.
+// isQuiet reports whether a link has been unchanged for quietTime. If not, the keeper checks again.
 func (b *Bridge) isQuiet(name string, found belongings) bool {
 	what := found.texts()
 	if b.busy[name].what != what {
@@ -137,8 +139,8 @@ func (b *Bridge) moveHost(ports []string) error {
 	return nil
 }
 
-// localPort returns the link of the local port, once ovs-vswitchd has configured it: to set its MAC, ovs-vswitchd takes a
-// link of the userspace datapath down for a moment, and with it its routes and IPv6 addresses.
+// localPort returns the link of the local port, once ovs-vswitchd has configured it: to set its MAC, ovs-vswitchd
+// takes a link of the userspace datapath down for a moment, and with it its routes and IPv6 addresses.
 func (b *Bridge) localPort() (netlink.Link, error) {
 	if b.db.seen() < b.local {
 		return nil, fault.New(fault.NotFound, "bridge %s: ovs-vswitchd has not made its local port yet", b.config.Bridge)
@@ -146,8 +148,8 @@ func (b *Bridge) localPort() (netlink.Link, error) {
 	return b.links.byName(b.config.Bridge)
 }
 
-// newLocal delays the use of a local port that ovs-vswitchd has created by itself, for example after its own restart, until
-// it has applied a later configuration. A local port that has the moved addresses is not a new one.
+// newLocal delays the use of a local port that ovs-vswitchd has created by itself, for example after its own
+// restart, until it has applied a later configuration. A local port that has the moved addresses is not a new one.
 func (b *Bridge) newLocal(ctx context.Context) error {
 	if len(b.moved.Links) == 0 {
 		return nil
@@ -345,7 +347,7 @@ func (b *Bridge) wantedMAC() (string, error) {
 	return "", nil
 }
 
-// stays tells whether a link still has some of the recorded items.
+// stays reports whether a link still has some of the recorded items.
 func (b *Bridge) stays(name string) (bool, error) {
 	found, err := b.hostAt(name)
 	if fault.Is(err, fault.NotFound) {

@@ -116,7 +116,7 @@ func (b belongings) checkReadable() error {
 	return err
 }
 
-// wasFormer tells whether a MAC belongs to a link that is no uplink any more.
+// wasFormer reports whether a MAC belongs to a link that is no uplink any more.
 func (r record) wasFormer(mac string, uplinks []string) bool {
 	for name, what := range r.Links {
 		if what.MAC == mac && !slices.Contains(uplinks, name) {

@@ -21,7 +21,8 @@ type route struct {
 	NextHop  uint32 `json:"-"`          // nexthop object of the kernel; 0: none
 }
 
-// byNextHop names a route through a nexthop object of the kernel: it cannot be moved to another link. nil: there is none.
+// byNextHop names a route through a nexthop object of the kernel: it cannot be moved to another link. nil: there is
+// none.
 func (b belongings) byNextHop() error {
 	for _, r := range b.Routes {
 		if r.NextHop != 0 {
@@ -31,7 +32,7 @@ func (b belongings) byNextHop() error {
 	return nil
 }
 
-// hasRouterAdvertised tells whether an address or route is from a router advertisement.
+// hasRouterAdvertised reports whether an address or route is from a router advertisement.
 func (b belongings) hasRouterAdvertised() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
 }

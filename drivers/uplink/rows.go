@@ -181,7 +181,7 @@ func (w wanted) create() []ovsdb.Operation {
 		ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
 }
 
-// touchesLocal tells whether ovs-vswitchd will create or change the local port.
+// touchesLocal reports whether ovs-vswitchd will create or change the local port.
 func (w wanted) touchesLocal(db *database) bool {
 	bridge, ok := db.bridge(w.name)
 	return !ok || bridge.Datapath != w.datapath || w.changesHardware(bridge)
@@ -280,7 +280,7 @@ func insertMember(name string) (ovsdb.Operation, ovsdb.UUID) {
 	return ovsdb.Insert("Interface", string(id), ovsdb.Row{"name": name}), id
 }
 
-// mustRemake tells whether the port of the links has to be replaced. ovs-vswitchd may leave members disabled
+// mustRemake reports whether the port of the links has to be replaced. ovs-vswitchd may leave members disabled
 // when LACP is switched off (seen in 3.1), and a single link would keep the settings of its former bond.
 func (w wanted) mustRemake(db *database) bool {
 	bridge, _ := db.bridge(w.name)

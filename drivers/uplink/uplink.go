@@ -16,7 +16,7 @@
 // only one packet at a time.
 //
 // A link that does not exist, is in another bridge, or has vanished is left out, and
-// said so; the others go on. What is not said here of rows is left to whoever sets it.
+// reported; the others are used. Columns of rows that are not named here are left unchanged.
 package uplink
 
 import (
@@ -374,7 +374,7 @@ type sight struct {
 	working
 }
 
-// look records the state of a link, unless err says that it could not be read. returned tells whether packets
+// look records the state of a link, unless err says that it could not be read. returned reports whether packets
 // pass again on a link that was seen before.
 func (s sights) look(name string, index int, works working, err error) (before, now sight, returned bool) {
 	before, seen := s[name]
@@ -386,14 +386,14 @@ func (s sights) look(name string, index int, works working, err error) (before, 
 	return before, now, seen && works.returned(before.working)
 }
 
-// working tells whether packets pass a link, as far as its carrier shows, and distinguishes periods in which they do.
+// working reports whether packets pass a link, as far as its carrier shows, and distinguishes periods in which they do.
 type working struct {
 	works    bool
 	changes  uint32
 	answered bool // by LACP, if used
 }
 
-// returned tells whether packets pass again, or pass a link that the bond did not use.
+// returned reports whether packets pass again, or pass a link that the bond did not use.
 func (w working) returned(before working) bool {
 	return w.works && (!before.works || w.changes != before.changes || w.answered && !before.answered)
 }

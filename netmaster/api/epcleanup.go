@@ -115,7 +115,7 @@ func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string
 	return found, nil
 }
 
-// inTenant tells whether an endpoint belongs to a tenant. If its network was
+// inTenant reports whether an endpoint belongs to a tenant. If its network was
 // deleted, the network's id is ambiguous between tenants: "web.x" of blue and "web"
 // of x.blue are the same. Such endpoints are left to operators of the cluster.
 func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {

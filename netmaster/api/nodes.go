@@ -124,7 +124,7 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 		kind = fault.NotFound
 	case http.StatusBadRequest:
 		kind = fault.Invalid
-	case http.StatusServiceUnavailable, http.StatusUnauthorized: // a node that has not joined yet knows no netmaster
+	case http.StatusServiceUnavailable, http.StatusUnauthorized: // a node that has not joined yet trusts no netmaster
 		kind = fault.Unavailable
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))

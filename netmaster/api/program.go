@@ -188,7 +188,7 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	return "configured", nil
 }
 
-// isUnchanged tells whether the stored object equals the wanted one.
+// isUnchanged reports whether the stored object equals the wanted one.
 func (t *task) isUnchanged(c *objects.Change, stored []byte) bool {
 	there, err := t.kind.Decode(stored) // without the links
 	if err != nil {

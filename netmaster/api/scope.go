@@ -58,16 +58,16 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	return s, nil
 }
 
-// isEmpty tells whether the scope cannot contain a key.
+// isEmpty reports whether the scope cannot contain a key.
 func (s scope) isEmpty() bool { return len(s.prefixes) == 0 || s.only != nil && len(s.only) == 0 }
 
-// holds tells whether a key of the store is in the scope.
+// holds reports whether a key of the store is in the scope.
 func (s scope) holds(key string) bool {
 	below := slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 	return below && (s.only == nil || slices.Contains(s.only, key))
 }
 
-// equal tells whether two scopes are the same.
+// equal reports whether two scopes are the same.
 func (s scope) equal(other scope) bool {
 	return slices.Equal(s.prefixes, other.prefixes) && slices.Equal(s.only, other.only) && (s.only == nil) == (other.only == nil)
 }

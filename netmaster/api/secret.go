@@ -19,7 +19,7 @@ func Confidential(r *http.Request) error {
 	return membership.Confidential(r)
 }
 
-// HasSecret tells whether a request has a token or a password in its body or its answer, or presents a token. In an
+// HasSecret reports whether a request has a token or a password in its body or its answer, or presents a token. In an
 // open cluster presented tokens do not count: they belong to another server or cluster, and were always forwarded.
 func HasSecret(r *http.Request, open bool) bool {
 	shows := r.Header.Get(auth.TokenHeader) != "" || r.Header.Get("Authorization") != ""

@@ -29,7 +29,7 @@ func servicesOf(r ledger.Reader, sees func(tenant string) bool) (*contivmodel.Se
 	return s, err
 }
 
-// isServed tells whether a service has a provider that does not drain.
+// isServed reports whether a service has a provider that does not drain.
 func isServed(r ledger.Reader, service string) (found bool) {
 	r.Range(mastercfg.ProviderKey(service, ""), func(_ string, value []byte) bool {
 		var p mastercfg.SvcProvider

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// VerdictPath is the route that tells whether one endpoint may reach another.
+// VerdictPath is the route that reports whether one endpoint may reach another.
 const VerdictPath = "/api/v1/verdict"
 
 // tierNames are the names of the tiers in answers.

@@ -69,7 +69,7 @@ func (a *API) Run(ctx context.Context) error {
 	return a.feed.Run(ctx)
 }
 
-// wantsWatch tells whether a list request asks for a watch.
+// wantsWatch reports whether a list request asks for a watch.
 func wantsWatch(r *http.Request) (bool, error) {
 	watch, err := rest.Flag(r, "watch")
 	return watch && r.Method == http.MethodGet, err
@@ -353,7 +353,7 @@ func (w *watch) bookmark(out *rest.Stream) error {
 	return out.Line(event{Type: "BOOKMARK", Revision: w.revision})
 }
 
-// isHidden tells whether a change is not sent to the client, and counts these.
+// isHidden reports whether a change is not sent to the client, and counts these.
 func (w *watch) isHidden(c mirror.Change) bool {
 	if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
 		w.passed++

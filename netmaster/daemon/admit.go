@@ -10,11 +10,10 @@ import (
 
 // admit refuses these requests before any route, also those that would be forwarded:
 //
-//   - changes that a page of another site lets a browser send. A browser says
-//     where a request comes from (Sec-Fetch-Site, or Origin, which is compared with
-//     Host); other clients send neither header and are admitted.
-//   - headers larger than maxHeader. Much larger ones are refused by the HTTP library
-//     itself, with a text.
+//   - changes that a page of another site lets a browser send. Browsers report where a request comes from
+//     (Sec-Fetch-Site, or Origin, which is compared with Host); other clients send neither header and are
+//     admitted.
+//   - headers larger than maxHeader. Much larger ones are refused by the HTTP library itself, in plain text.
 //
 // Both are audited: a page may have made a user's browser send the request.
 func admit(next http.Handler, refusals *auth.EarlyRefusals) http.Handler {
@@ -37,7 +36,7 @@ func admit(next http.Handler, refusals *auth.EarlyRefusals) http.Handler {
 	})
 }
 
-// headerSize is how many bytes the request line and the header take.
+// headerSize returns the size of the request line and the header in bytes.
 func headerSize(r *http.Request) int {
 	size := len(r.Method) + len(r.RequestURI)
 	for name, values := range r.Header {

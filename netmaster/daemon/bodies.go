@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// smallBody is the size up to which bodies do not count, as most: with all
-	// connections in use these take as much as bodiesTotal.
+	// smallBody is the size up to which bodies do not count, as most: with all connections in use
+	// these take as much as bodiesTotal.
 	smallBody = 32 << 10
-	// bodiesTotal is what larger bodies may occupy together.
+	// bodiesTotal is the limit of the memory for all larger bodies.
 	bodiesTotal = 64 << 20
-	// bodiesOfOne is the limit for one source address, or one /64 of IPv6; the machine itself has none.
+	// bodiesOfOne is the limit for one source address, or one /64 of IPv6; local connections have none.
 	bodiesOfOne = bodiesTotal / 2
 )
 
-// bodies bounds the memory that request bodies take, however many clients send
-// large ones, and however slowly. Received bytes count until the request has
-// been answered; a client that would exceed the bound is told to come back later. Small
-// bodies are bounded by the number of connections: with HTTP/2, which has
-// many requests on one connection, they would have to count as well.
+// bodies limits the memory of request bodies, however many clients send large ones, and however slowly.
+// Received bytes count until the request has been answered; a client that would exceed the limit is answered to
+// retry later. Small bodies are limited by the number of connections: with HTTP/2, which has many requests on
+// one connection, they would have to count as well.
 type bodies struct {
 	mu   sync.Mutex
 	held int64
-	of   map[string]int64 // by where they come from
+	of   map[string]int64 // by source
 }
 
 func newBodies() *bodies { return &bodies{of: map[string]int64{}} }
@@ -48,7 +47,7 @@ func (b *bodies) limit(next http.Handler) http.Handler {
 	})
 }
 
-// take counts bytes, unless there would be too many.
+// take counts bytes, and returns false if they would exceed a limit.
 func (b *bodies) take(source string, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +59,7 @@ func (b *bodies) take(source string, bytes int64) bool {
 	return true
 }
 
-// give takes them back.
+// give releases counted bytes.
 func (b *bodies) give(source string, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,11 +69,11 @@ func (b *bodies) give(source string, bytes int64) {
 	}
 }
 
-// budgeted is a body that takes from the bound as it is read.
+// budgeted is a body that counts against the limit as it is read.
 type budgeted struct {
 	io.ReadCloser
 	all        *bodies
-	source     string // empty: the machine itself
+	source     string // empty: a local connection
 	free, held int64
 }
 

@@ -13,11 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// bootstrap makes the authorities of a cluster, once. The leader makes them if a new cluster is to
-// have them, or if it is configured to make them for a cluster of an earlier version. They are on disk
-// before the security record names them; if a leader dies in between, its next term uses
-// them. A cluster that has data and no record is open, and stays so unless it is
-// configured otherwise: no upgrade closes it.
+// bootstrap makes the CAs of a cluster, once. The leader makes them if a new cluster is to have them, or if it
+// is configured to make them for a cluster of an earlier version. They are on disk before the security record
+// names them; if a leader dies in between, its next term uses them. A cluster that has data and no record is
+// open, and stays so unless it is configured otherwise: no upgrade closes it.
 func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	var stored mastercfg.Security
 	founded := d.cfg.Security.Founding
@@ -61,21 +60,21 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others can reach its store without TLS. Only other
-// flags mend that.
+// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and its store can be reached from
+// elsewhere without TLS. Only other flags help.
 type StoreExposed struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (s StoreExposed) Unwrap() error { return s.error }
 
-// foundingRefusedByStore refuses to found an enforced cluster on a store that others can reach without TLS: they could change
-// anything in it.
+// foundingRefusedByStore refuses to found an enforced cluster on a store that other hosts can reach without
+// TLS: they could change anything in it.
 func (d *Daemon) foundingRefusedByStore(ctx context.Context) error {
 	if err := d.cfg.foundingRefusal(); err != nil {
 		return err
 	}
 	exposed, err := d.db.ExposedURLs(ctx)
-	if err == nil && len(exposed) > 0 { // a member that is asked on loopback, and listens elsewhere, too
+	if err == nil && len(exposed) > 0 { // a member that is reached on loopback may listen elsewhere, too
 		err = storeExposed("members of the store at " + strings.Join(exposed, ", "))
 	}
 	return err
@@ -111,8 +110,8 @@ func storeExposed(where string) error {
 		"use https there, or a loopback address, or found an open cluster (--insecure)", where)}
 }
 
-// nameKeyring writes into the security record of a cluster of an earlier version which keyring the netmasters are to have:
-// that of the first leader that can open the sealed secrets.
+// nameKeyring records the keyring of a cluster of an earlier version in its security record: that of the first
+// leader that can decrypt the secrets.
 func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored mastercfg.Security) error {
 	if !d.certificates.hasAuthorities() || d.keyring == nil || stored.Keyring != "" {
 		return nil
@@ -146,7 +145,7 @@ func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored 
 	return err
 }
 
-// isNew tells whether no netmaster has led here yet: the first makes the global object.
+// isNew reports whether no netmaster has led the cluster yet: the first one makes the global object.
 func isNew(r ledger.Reader) bool {
 	empty := true
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.AccessRoot} {
@@ -155,8 +154,8 @@ func isNew(r ledger.Reader) bool {
 	return empty
 }
 
-// checkAuthorities logs an error if this netmaster has no authorities, or those of another
-// cluster. It leads all the same: all that needs no certificate goes on.
+// checkAuthorities logs an error if this netmaster has no CAs, or those of another cluster. It leads
+// nevertheless: everything that needs no certificate works.
 func (d *Daemon) checkAuthorities(cluster string) {
 	d.certificates.dropForeign(cluster)
 	if !d.certificates.hasAuthorities() {
@@ -165,13 +164,13 @@ func (d *Daemon) checkAuthorities(cluster string) {
 	}
 }
 
-// cluster is the one that the record names; empty: there is no record.
+// cluster returns the cluster id in the security record; empty if there is no record.
 func (d *Daemon) cluster(ctx context.Context) (string, error) {
 	stored, err := d.record(ctx)
 	return stored.ClusterID, err
 }
 
-// record is that of the cluster's security; the zero value: there is none.
+// record returns the security record of the cluster; the zero value if there is none.
 func (d *Daemon) record(ctx context.Context) (stored mastercfg.Security, err error) {
 	kv, err := d.db.Get(ctx, mastercfg.SecurityKey)
 	if fault.Is(err, fault.NotFound) {

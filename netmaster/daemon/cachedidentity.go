@@ -9,21 +9,19 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// A client sends its certificate once, when a connection begins. It is verified at the
-// first request, and again only when the result may differ: when the authorities that this netmaster
-// trusts have changed, or when one of the certificates has become valid or has expired. To
-// verify a signature takes 0.1 ms, a third of what it costs to create an endpoint.
+// A client sends its certificate once, when a connection begins. It is verified at the first request, and again only
+// when the result may differ: when the CAs that this netmaster trusts have changed, or when one of the certificates
+// has become valid or has expired. Verifying a signature takes 0.1 ms, a third of the cost of creating an endpoint.
 //
-// Rights are not cached: they are read for each request, in the state that the request
-// sees (package access).
+// Rights are not cached: they are read for each request, in the state that the request sees (package access).
 
-// cachedIdentity is the identity by the certificate of a connection.
+// cachedIdentity is the identity in the certificate of a connection.
 type cachedIdentity struct {
 	who   identity.Identity
-	holds func(now time.Time) bool // false: who it is has to be found again
+	holds func(now time.Time) bool // false: the identity has to be verified again
 }
 
-// client is the identity of the connection's client.
+// client returns the identity of the connection's client.
 func (c *connection) client(by verifier, now time.Time) (identity.Identity, error) {
 	if known := c.identity.Load(); known != nil && known.holds(now) {
 		return known.who, nil
@@ -39,9 +37,10 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 	return found.who, nil
 }
 
-// Identify is Verify, with the condition under which the result stays valid.
+// Identify is Verify, and also returns the condition under which the result stays valid.
 func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
-	// Trusted authorities are read before anything is verified: if they are replaced meanwhile, the result is not valid any more.
+	// Trusted CAs are read before anything is verified: if they are replaced meanwhile, the result is not valid any
+	// more.
 	ours, brought := p.current.Load(), p.own.Edition()
 	who, err := p.Verify(chain, now)
 	if err != nil {
@@ -57,8 +56,8 @@ func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cache
 	}}, nil
 }
 
-// nextValidityChange is the next time at which one of some certificates becomes valid or expires; the first one is valid
-// now. Until then the time does not change the result of verifying them.
+// nextValidityChange returns the next time at which one of some certificates becomes valid or expires; the
+// first one is valid now. Until then the time does not change the result of verifying them.
 func nextValidityChange(now time.Time, certs []*x509.Certificate) time.Time {
 	next := certs[0].NotAfter
 	for _, c := range certs {

@@ -20,31 +20,30 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// certificates are the authorities of the cluster, as this netmaster has them, and its own
-// certificates, which it signs itself: at its start, and again before they expire.
-// Open connections keep the certificate that they began with.
+// certificates are this netmaster's copy of the cluster's CAs, and its own certificates, which it signs itself:
+// at its start, and again before they expire. Open connections keep the certificate that they began with.
 type certificates struct {
 	cfg     Security
 	log     *logrus.Entry
-	current atomic.Pointer[issued] // nil: no authorities
-	own     *owncert.Certs         // that the operator has brought
-	// changed is called when there are other authorities; set before Run.
+	current atomic.Pointer[issued] // nil: no CAs
+	own     *owncert.Certs         // certificates that the operator supplies
+	// changed is called when the CAs are replaced; set before Run.
 	changed   func()
-	installed notify.Signal // there are other certificates
+	installed notify.Signal // sent when the certificates are replaced
 
-	making   sync.Mutex      // held to make, replace or drop authorities, in memory and on disk; guards unsigned
-	unsigned pki.Authorities // authorities that could not sign at the start, as when the clock was not set yet; nil: none
+	making   sync.Mutex      // held to make, replace or drop CAs, in memory and on disk; guards unsigned
+	unsigned pki.Authorities // CAs that could not sign at the start, as when the clock was not set yet; nil: none
 }
 
-// issued are the certificates that a netmaster has signed for itself, with their authorities. It is replaced as a whole.
+// issued are the certificates that a netmaster has signed for itself, with their CAs. It is replaced as a whole.
 type issued struct {
 	authorities    pki.Authorities
 	server, client *tls.Certificate
-	dialer         *tls.Config // of connections to other netmasters
-	store          *tls.Config // of connections to the own member of the store; nil: it needs none
+	dialer         *tls.Config // for connections to other netmasters
+	store          *tls.Config // for connections to its own member of the store; nil: it needs none
 }
 
-// newCertificates reads the authorities, if there are any yet.
+// newCertificates reads the CAs, if there are any yet.
 func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 	own, err := owncert.Open(cfg.Own, log)
 	if err != nil {
@@ -68,7 +67,7 @@ func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 	return c, nil
 }
 
-// install signs certificates with authorities, and uses them from now on. The caller holds making.
+// install signs certificates with CAs, and uses them from now on. The caller holds making.
 func (c *certificates) install(all pki.Authorities) error {
 	now := time.Now()
 	server, err := c.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
@@ -122,7 +121,7 @@ func issue(by *pki.Authority, leaf pki.Leaf, key *ecdsa.PrivateKey, now time.Tim
 	return &tls.Certificate{Certificate: [][]byte{signed.Raw}, PrivateKey: key, Leaf: signed}, nil
 }
 
-// dropForeign drops authorities that are not those of the cluster.
+// dropForeign drops CAs of another cluster.
 func (c *certificates) dropForeign(cluster string) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -134,8 +133,8 @@ func (c *certificates) dropForeign(cluster string) {
 	}
 }
 
-// makeAuthorities makes the authorities of a cluster, and writes them to disk before they are used. If there are
-// some, they stay; they are never those of another cluster (dropForeign).
+// makeAuthorities makes the CAs of a cluster, and writes them to disk before they are used. Existing ones stay;
+// they are never those of another cluster (dropForeign).
 func (c *certificates) makeAuthorities() error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -160,9 +159,9 @@ func (c *certificates) makeAuthorities() error {
 // machine was suspended, a timer may be late.
 const renewCheck = time.Minute
 
-// Run renews the certificates until ctx ends, whenever there are some. cluster returns the cluster in
-// the security record; empty: there is none yet. A follower compares it here: the authorities
-// on its disk may be older than the cluster, which another netmaster has founded.
+// Run renews the certificates until ctx ends, whenever there are some. cluster returns the cluster in the
+// security record; empty: there is none yet. A follower compares it here: the CAs on its disk may be older than
+// the cluster, which another netmaster has founded.
 func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
 	var seen *issued
 	var renewal pki.Renewal
@@ -192,7 +191,7 @@ func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (s
 	}
 }
 
-// pause waits for a time, or until there are other certificates.
+// pause waits for a time, or until the certificates are replaced.
 func (c *certificates) pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -203,8 +202,8 @@ func (c *certificates) pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// renew replaces the certificates that were seen, unless they are replaced already:
-// authorities that have been replaced meanwhile stay replaced.
+// renew replaces the certificates that the caller has seen, unless they are replaced already: CAs that have
+// been replaced meanwhile stay replaced.
 func (c *certificates) renew(seen *issued) error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -218,8 +217,8 @@ func (c *certificates) renew(seen *issued) error {
 	return nil
 }
 
-// replace writes authorities to disk and uses them, in place of those that the caller has
-// seen. If these were replaced meanwhile, or the new ones cannot sign, nothing changes.
+// replace writes CAs to disk and uses them, in place of those that the caller has seen. If these were replaced
+// meanwhile, or the new ones cannot sign, nothing changes.
 func (c *certificates) replace(seen, all pki.Authorities) error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -235,7 +234,7 @@ func (c *certificates) replace(seen, all pki.Authorities) error {
 	return c.install(all)
 }
 
-// retrySigning tries to use the authorities that could not sign at the start.
+// retrySigning tries to use the CAs that could not sign at the start.
 func (c *certificates) retrySigning() {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -245,16 +244,16 @@ func (c *certificates) retrySigning() {
 	}
 }
 
-// serves tells whether there is a certificate to serve TLS with.
+// serves reports whether there is a certificate to serve TLS with.
 func (c *certificates) serves() bool { return c.hasAuthorities() || c.own.Shown() != nil }
 
-// noneOnDisk tells, before Run, whether there are no authorities on the disk.
+// noneOnDisk reports, before Run, whether there are no CAs on the disk.
 func (c *certificates) noneOnDisk() bool { return !c.hasAuthorities() && c.unsigned == nil }
 
-// hasAuthorities tells whether there are authorities.
+// hasAuthorities reports whether there are CAs.
 func (c *certificates) hasAuthorities() bool { return c.current.Load() != nil }
 
-// authorities are nil while there are none.
+// authorities returns the CAs; nil while there are none.
 func (c *certificates) authorities() pki.Authorities {
 	if h := c.current.Load(); h != nil {
 		return h.authorities

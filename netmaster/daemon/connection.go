@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// TLS and plain HTTP are served on one port: the first byte of a connection tells which
-// of the two it is. It is read when the server first reads, not when the connection
-// is accepted. So the same limits of number and time hold for connections of both kinds, also
-// for those that send nothing, and a handshake has to end within the time for the header.
-// A handshake that is under way does not keep others waiting.
+// TLS and plain HTTP are served on one port: the first byte of a connection distinguishes them. It is read when
+// the server first reads, not when the connection is accepted. So the same limits of number and time apply to
+// connections of both kinds, also to those that send nothing, and a handshake has to end within the time for
+// the header. A handshake in progress does not delay other connections.
 
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
@@ -23,8 +22,8 @@ const tlsHandshake = 0x16
 // plainRefused is the answer to plain HTTP where only TLS is served.
 const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis address is served over https only\n"
 
-// encrypting is a listener whose connections may be TLS. While offers returns that there is
-// no certificate, all are plain; if only TLS is served, they fail.
+// encrypting is a listener whose connections may be TLS. While offers returns false, as there is no
+// certificate, all are plain; if only TLS is served, they fail.
 type encrypting struct {
 	net.Listener
 	config     *tls.Config
@@ -43,7 +42,7 @@ func (e encrypting) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only, handshakes: e.handshakes}, nil
 }
 
-// connection is a connection whose first byte tells whether it is TLS.
+// connection is a connection whose first byte shows whether it is TLS.
 type connection struct {
 	net.Conn   // as it was accepted
 	config     *tls.Config
@@ -52,10 +51,10 @@ type connection struct {
 	handshakes *handshakes
 	first      sync.Once
 	failed     error
-	spoken     atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
+	spoken     atomic.Pointer[net.Conn]            // used for reads and writes; nil: before the first byte
 	secured    atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
 	identity   atomic.Pointer[cachedIdentity]      // by the client's certificate; nil: not verified yet
-	given      atomic.Bool                         // to the gate: the server has no part in it any more
+	given      atomic.Bool                         // to the gate: the server does not use it any more
 }
 
 // Read implements net.Conn. The first call does the handshake, until the deadline for reading.
@@ -87,7 +86,7 @@ func (c *connection) begin() {
 		if c.failed = secured.HandshakeContext(context.Background()); c.failed != nil {
 			return
 		}
-		state := secured.ConnectionState() // for good: a client cannot negotiate again
+		state := secured.ConnectionState() // final: a client cannot negotiate again
 		if state.NegotiatedProtocol == gateProtocol {
 			c.give(secured)
 			return
@@ -149,8 +148,8 @@ func (c *connection) Close() error {
 	return c.speaking().Close()
 }
 
-// CloseWrite tells the other side that nothing follows, as the server does before it
-// closes a connection whose client may still send.
+// CloseWrite signals that nothing more is sent, as the server does before it closes a connection whose client may
+// still send.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.speaking().(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -158,10 +157,10 @@ func (c *connection) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// replayed is a connection below TLS. It gives the first byte again.
+// replayed is a connection below TLS. It returns the first byte again.
 type replayed struct {
 	net.Conn
-	first []byte // left of it
+	first []byte // what is left of it
 }
 
 // goodbye is how long close_notify may take to a client that does not read. crypto/tls would wait for five seconds, each time

@@ -1,8 +1,7 @@
-// Package daemon is the life of a netmaster.
+// Package daemon runs a netmaster.
 //
-// All netmasters of a cluster run the same loop: stand for election, lead until
-// the term ends, stand again. One listener stays open all the time; what
-// answers on it changes with the role.
+// All netmasters of a cluster run the same loop: stand for election, lead until the term ends, stand again. One
+// listener stays open all the time; its handler changes with the role.
 //
 //	            campaign won             ledger open, reconciled
 //	follower ------------------> opening a term -------------> leader
@@ -10,23 +9,21 @@
 //	    +---------------------------------------------------------+
 //	                    term ends (for whatever reason)
 //
-// A term has its own ledger and its own API; nothing of it outlives the term,
-// so that a deposed leader has nothing to write with. A follower keeps the state
-// by a watch, and its ledger begins with that. Requests in flight
-// at the end of a term are refused as unavailable and are repeated by their
-// clients with the successor.
+// A term has its own ledger and its own API; neither outlives the term, so that a deposed leader cannot write.
+// A follower caches the state by a watch, and its ledger begins with that. Requests in flight at the end of a
+// term are refused as unavailable, and their clients repeat them with the successor.
 //
 //	new.go       how the parts are put together
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
-//	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
+//	listeners.go addresses and sockets; server.go HTTP limits; shedder.go limits idle connections
 //	connection.go  TLS and plain on one port; handshakes.go limits them; identify.go authenticates; mode.go whether plain is served
-//	             (connections of agents that want the state are handed over to package gate)
-//	certificates.go  authorities and own certificates; tlsconfig.go whom they trust;
-//	             bootstrap.go makes them for a cluster, joining.go hands them to another netmaster,
+//	             (connections of agents that read the state are handed over to package gate)
+//	certificates.go  CAs and own certificates; tlsconfig.go which peers they trust;
+//	             bootstrap.go makes them for a cluster, joining.go sends them to another netmaster,
 //	rotation.go  and replaced ones to all; removed.go netmasters that are not trusted any more
 //	member.go    the embedded member of the store; memberspace.go its space;
-//	entering.go  how a member with TLS enters its cluster; storecert.go its certificate
+//	entering.go  how a member with TLS joins its cluster; storecert.go its certificate
 package daemon
 
 import (
@@ -66,21 +63,21 @@ type Config struct {
 	Store    objdb.Config
 	Embedded *embedded.Config // nil: etcd runs elsewhere
 
-	API api.Config // Self is filled in
-	// Follow follows Kubernetes while this netmaster leads, until ctx ends; after an
-	// error it is called again. nil: there is no Kubernetes.
+	API api.Config // Self is set by the daemon
+	// Follow follows Kubernetes while this netmaster leads, until ctx ends; after an error it is
+	// called again. nil: there is no Kubernetes.
 	Follow func(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) error
-	// Metrics are shown beside the daemon's own.
+	// Metrics are served beside the daemon's own.
 	Metrics []prometheus.Collector
 
-	Security Security // the zero value: everything is plain, without authentication
+	Security Security // the zero value: plain HTTP, without authentication
 
-	LeaderTTL time.Duration // longest takeover after the death of a leader
+	LeaderTTL time.Duration // longest takeover after a leader has died
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
 
 	ReconcileEvery time.Duration // 0: 10 minutes
-	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that went away
-	WarnEvery      time.Duration // 0: an hour; says that the cluster is open
+	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that are gone
+	WarnEvery      time.Duration // 0: an hour; warns that the cluster is open
 	Log            *logrus.Entry
 
 	requestLimit time.Duration // for reading a request and for writing its answer; 0: those of server.go
@@ -92,12 +89,11 @@ type Config struct {
 
 const (
 	serviceTTL = 10 * time.Second
-	// drainTime is the time for requests in flight at the end. A successor can
-	// only begin after it.
+	// drainTime is the time for requests in flight at shutdown. A successor can only begin after it.
 	drainTime = 300 * time.Millisecond
 	// partingTime is the limit for withdrawing the registration from the store.
 	partingTime = 3 * time.Second
-	// memberStopTime bounds stopping the embedded store.
+	// memberStopTime limits the time to stop the embedded store.
 	memberStopTime = 10 * time.Second
 )
 
@@ -110,24 +106,23 @@ type Daemon struct {
 	metrics      *metrics
 	space        *space.Keeper
 	certificates *certificates
-	keyring      *keyring.Keyring // nil: no secrets are kept
-	values       *values          // nil: what is sealed in the store cannot be read
+	keyring      *keyring.Keyring // nil: no secrets are stored
+	values       *values          // nil: encrypted values of the store cannot be read
 	mode         *mode
 	removed      *removals
 	refusals     *auth.EarlyRefusals
 	handshakes   *handshakes
 	member       *member
 	promoting    notify.Signal // a member was added
-	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
+	toJoin       atomic.Bool   // this netmaster has no CAs and is to get them by joining
 
 	announcing sync.Mutex // held to change the registration
 	service    *objdb.Registration
 	gate       *gate.Gate
 }
 
-// Run serves until ctx ends, then hands over: it stops accepting, lets
-// requests in flight finish, resigns, withdraws its registration and stops the
-// embedded store, in this order. It returns early only if it cannot serve.
+// Run serves until ctx ends, then shuts down: it stops accepting, lets requests in flight finish, resigns, withdraws
+// its registration and stops the embedded store, in this order. It returns early only if it cannot serve.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer func() {
 		if err := d.db.Close(); err != nil {
@@ -192,7 +187,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// newServer makes the HTTP server with the limits of the configuration, which tests have set shorter.
+// newServer makes the HTTP server with the limits of the configuration, which tests set shorter.
 func (d *Daemon) newServer() *server {
 	server := newServer(d.mode.requireTLS(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
@@ -205,8 +200,8 @@ func (d *Daemon) newServer() *server {
 	return server
 }
 
-// startFollowerTasks starts the tasks of a netmaster that do not depend on whether it leads: the member of the store and its
-// space, the mode of the cluster, removed netmasters, certificates, and the gate.
+// startFollowerTasks starts the tasks that run whether or not a netmaster leads: the member of the store and
+// its space, the mode of the cluster, removed netmasters, certificates, and the gate.
 func (d *Daemon) startFollowerTasks(ctx context.Context, tasks *sync.WaitGroup) {
 	tasks.Go(func() { d.member.Run(ctx) })
 	tasks.Go(func() { d.join(ctx) })
@@ -220,8 +215,8 @@ func (d *Daemon) startFollowerTasks(ctx context.Context, tasks *sync.WaitGroup) 
 	tasks.Go(func() { d.gate.Run(ctx) })
 }
 
-// sweep removes temporary files of earlier runs that were killed while they wrote a small file, of the authorities or beside the
-// embedded store. Errors do not prevent the start.
+// sweep removes temporary files of earlier runs that were killed while they wrote a small file, of the CAs or
+// beside the embedded store. Errors do not prevent the start.
 func (d *Daemon) sweep(started time.Time) {
 	var dirs []string
 	if d.cfg.Security.Dir != "" {
@@ -235,9 +230,9 @@ func (d *Daemon) sweep(started time.Time) {
 	}
 }
 
-// loop stands for election again and again until ctx ends, and follows the
-// state meanwhile so that a term begins with it at once; streams end with
-// serving, so that nobody waits for them while the rest drains. It gives up where the cluster cannot be founded as it is to be.
+// loop stands for election again and again until ctx ends. Meanwhile it caches the state, so that a term begins
+// with it at once; streams end with serving, so that they do not delay the shutdown. It gives up if the cluster
+// cannot be founded as configured.
 func (d *Daemon) loop(ctx, serving context.Context) error {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
@@ -255,7 +250,7 @@ func (d *Daemon) loop(ctx, serving context.Context) error {
 			return nil
 		}
 		err = d.lead(ctx, serving, term, standby)
-		standby.Stop() // in case that the term ended before it was taken
+		standby.Stop() // if the term ended before it was used
 		if errors.As(err, new(StoreExposed)) {
 			return err
 		}
@@ -267,10 +262,10 @@ func (d *Daemon) loop(ctx, serving context.Context) error {
 	return nil
 }
 
-// standBack is how long a netmaster whose term failed, or that may not lead, leaves the election to others.
+// standBack is how long a netmaster whose term failed, or that may not lead, does not stand for election.
 const standBack = time.Second
 
-// registered are the present registrations of this netmaster, by which others find it.
+// registered returns the present registrations of this netmaster, by which others find it.
 func (d *Daemon) registered() []objdb.Service {
 	host, portText, _ := net.SplitHostPort(d.cfg.Control)
 	port, _ := strconv.Atoi(portText)
@@ -292,7 +287,7 @@ func (d *Daemon) announce() {
 	d.service.Update(d.registered()...)
 }
 
-// notify tells systemd, where there is one.
+// notify notifies systemd, where there is one.
 func (d *Daemon) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		d.log.WithError(err).Warn("systemd notification")

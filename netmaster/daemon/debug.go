@@ -10,11 +10,11 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// debugPath is where profiles and dumps of the process are.
+// debugPath is the path of profiles and dumps of the process.
 const debugPath = "/debug/pprof/"
 
-// debugging serves profiles of this process to root of its machine, on the socket. Nobody else gets them,
-// with any rights: they show the memory.
+// debugging serves profiles of this process to root of its machine, on the socket. No other client gets them,
+// whatever its rights: they show the memory.
 func debugging() http.Handler {
 	pages := http.NewServeMux()
 	for path, page := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {

@@ -12,20 +12,21 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A member with TLS needs a certificate of the store's authority before it is started, so the store
-// cannot tell which netmaster makes the authorities. One netmaster founds the
-// cluster. Each step is on its disk before the next one, so that it goes on where it was killed:
+// A member with TLS needs a certificate of the store's CA before it is started, so the store cannot decide
+// which netmaster makes the CAs. One netmaster founds the cluster. Each step is on its disk before the next
+// one, so that it resumes where it was killed:
 //
 //	1  a note beside the data that it founds     embedded.Config.Found
-//	2  the authorities, and a certificate        certificates.makeAuthorities
+//	2  the CAs, and a certificate                certificates.makeAuthorities
 //	3  the member, alone
-//	4  the record of the cluster's security      Daemon.bootstrap, when it leads
+//	4  the security record of the cluster        Daemon.bootstrap, when it leads
 //
-// Every other netmaster gets the authorities (joining.go), asks the leader to add its member to the store, and
-// starts the member with the answer; the leader repeats that answer if asked again. A member that has data
+// Every other netmaster gets the CAs (joining.go), requests the leader to add its member to the store, and
+// starts the member with the answer; the leader repeats that answer on another request. A member that has data
 // is started from that. The leader promotes members that have caught up.
 
-// enter starts the member, however long the other netmasters take; false: ctx has ended, or the member has failed.
+// enter starts the member, however long the other netmasters take; it returns false if ctx has ended
+// or the member has failed.
 func (m *member) enter(ctx context.Context) bool {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); m.notRunning(); pace.Sleep(ctx) {
@@ -110,8 +111,8 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	return nil
 }
 
-// withCertificates is the configuration of the member with its certificates; peers are the members of the cluster to which it was
-// added.
+// withCertificates returns the configuration of the member with its certificates; peers are the members of the
+// cluster to which it was added.
 func (m *member) withCertificates(peers map[string]string) embedded.Config {
 	cfg := m.certificates.memberWithCertificates(*m.cfg)
 	cfg.Grows, cfg.Peers = true, peers

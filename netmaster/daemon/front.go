@@ -9,14 +9,14 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// front answers every request: health and metrics itself, the rest by role.
+// front answers every request: health and metrics itself, others according to its role.
 type front struct {
 	own   map[string]http.Handler // by path
 	rest  http.Handler
 	debug http.Handler // below debugPath; nil: nothing
 	proxy *proxy
 	mode  func() mastercfg.SecurityMode
-	// reached tells whether the other members of the store reach the one in this process.
+	// reached reports whether the other members of the store reach the one in this process.
 	reached func() bool
 	leader  atomic.Pointer[http.Handler] // nil while following
 }
@@ -51,13 +51,13 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // healthz succeeds while the process answers at all.
 func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
-// lead has this netmaster answer requests itself.
+// lead makes this netmaster answer requests itself.
 func (f *front) lead(served http.Handler) { f.leader.Store(&served) }
 
-// follow has it forward requests.
+// follow makes it forward requests.
 func (f *front) follow() { f.leader.Store(nil) }
 
-// leading is the handler of the present term; nil while following.
+// leading returns the handler of the present term; nil while following.
 func (f *front) leading() http.Handler {
 	if h := f.leader.Load(); h != nil {
 		return *h

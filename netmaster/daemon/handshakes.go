@@ -17,12 +17,11 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A handshake takes a millisecond of CPU before the client is authenticated, more than most
-// requests take. So their rate is limited by source address. Further ones wait before anything
-// is computed, for a second at most, since clients wait for two or three. The burst is small, because
-// other handshakes wait while one is computed. A /64 of IPv6 has a limit of its own, above
-// that of one address. There is no limit for the machine itself, nor for addresses from which a
-// netmaster has connected: it forwards requests of many clients.
+// A handshake takes a millisecond of CPU before the client is authenticated, more than most requests take. So
+// their rate is limited by source address. Further ones wait before any computation, for a second at most,
+// since clients wait for two or three. The burst is small, because other handshakes wait while one is computed.
+// A /64 of IPv6 has a limit of its own, above that of one address. There is no limit for local connections, nor
+// for addresses from which a netmaster has connected: it forwards requests of many clients.
 const (
 	handshakeRate       = 30 // per second, of one address
 	handshakeBurst      = 20 // at once
@@ -47,8 +46,7 @@ func newHandshakes(log *logrus.Entry) *handshakes {
 	}
 }
 
-// wait returns when a connection may begin its handshake. It fails at once if that would take
-// too long.
+// wait returns when a connection may begin its handshake. It fails at once if that would take too long.
 func (h *handshakes) wait(conn net.Conn) error {
 	wait, err := h.due(sourceOf(conn), time.Now())
 	if err == nil {

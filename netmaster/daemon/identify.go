@@ -15,21 +15,20 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// identityHeader is the header in which a netmaster that forwards a request sends the client's
-// identity, with the hash of its key if there is one. It is trusted from netmasters, authenticated by
-// certificate, and so is the client's address in another header; both are removed
-// from the requests of all others.
+// identityHeader is the header in which a netmaster that forwards a request sends the client's identity, with
+// the hash of its key if there is one. It is trusted only from netmasters that are authenticated by
+// certificate, as is the client's address in another header; both are removed from all other requests.
 const identityHeader = "Contiv-Identity"
 
-// verifier finds the identity of a certificate.
+// verifier verifies certificates and returns their identity.
 type verifier interface {
 	Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error)
 }
 
-// identify puts the client's identity into the context of a request: root, by the socket; that of a certificate;
-// or none. An invalid certificate is refused with the reason, also where none is
-// needed: a client that sends one expects its identity to count. Then the connection is closed, because a
-// client sends its certificate only at the beginning, and may have another one by now.
+// identify puts the client's identity into the context of a request: root, by the socket; that of a
+// certificate; or none. An invalid certificate is refused with the reason, also where none is needed: a client
+// that sends one expects its identity to count. Then the connection is closed, because a client sends its
+// certificate only at the beginning, and may have a new one by now.
 func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn, plain := r.Header.Get(identityHeader), r.Header.Get(plainHeader)
@@ -65,8 +64,8 @@ func rejectCertificate(w http.ResponseWriter, r *http.Request, err error, refusa
 	rest.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 }
 
-// forwardedFor removes the headers of a request that name the client's address, and returns that
-// address, if there is one. A netmaster that forwards a request sends it.
+// forwardedFor removes the headers of a request that contain the client's address, and returns that address, if
+// there is one. A netmaster that forwards a request sets it.
 func forwardedFor(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
 	for name := range r.Header {
@@ -93,7 +92,7 @@ func identityOf(r *http.Request, clients verifier) (identity.Identity, error) {
 	return secured.client(clients, time.Now().Round(0)) // of the wall clock, which may go back
 }
 
-// formatIdentity is the value of identityHeader for an identity.
+// formatIdentity returns the value of identityHeader for an identity.
 func formatIdentity(who identity.Identity) string {
 	parts := []string{who.String()}
 	if who.KeyHash != "" {

@@ -18,27 +18,26 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A netmaster without authorities gets those of its cluster, with their keys, from another
-// netmaster, with a join token, or because Kubernetes vouches for it. Until then it does not stand for election: nodes
-// that have joined could not authenticate it. The same holds for one without a token, while another netmaster
-// with authorities can lead.
+// A netmaster without CAs gets those of its cluster, with their keys, from another netmaster, by a join token
+// or because Kubernetes vouches for it. Until then it does not stand for election: nodes that have joined could
+// not authenticate it. The same applies to one without a token, while another netmaster with CAs can lead.
 
-// joinerKeyFile has the key to which the name of a netmaster is bound. It is on disk before
-// it is first sent, so that a netmaster that got no answer can ask again with the same key.
+// joinerKeyFile contains the key to which the name of a netmaster is bound. It is on disk before it is first
+// sent, so that a netmaster that got no answer can repeat the request with the same key.
 const joinerKeyFile = "netmaster.key"
 
-// Times between tries to join.
+// Pauses between attempts to join.
 const (
 	firstJoinPause   = 500 * time.Millisecond
 	longestJoinPause = 3 * time.Second
 )
 
-// join asks the other netmasters until one has admitted this one, or ctx ends.
+// join sends join requests to the other netmasters until one has admitted this one, or ctx ends.
 func (d *Daemon) join(ctx context.Context) {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
 		if !d.toJoin.Load() && !d.member.notRunning() && !d.hasAuthorities(ctx) {
-			continue // there is nothing yet that others could give
+			continue // the cluster has no CAs yet
 		}
 		err := d.tryJoin(ctx)
 		if err == nil {
@@ -52,13 +51,13 @@ func (d *Daemon) join(ctx context.Context) {
 	}
 }
 
-// joins tells whether this netmaster still has to join: it has a token for that, or others
-// vouch for it and it has not founded the cluster itself.
+// joins reports whether this netmaster still has to join: it has a token for that, or it can be vouched for and
+// has not founded the cluster itself.
 func (d *Daemon) joins() bool {
 	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.certificates.hasAuthorities()
 }
 
-// hasAuthorities tells whether the cluster has authorities; false if the store cannot be read.
+// hasAuthorities reports whether the cluster has CAs; false if the store cannot be read.
 func (d *Daemon) hasAuthorities(ctx context.Context) bool {
 	id, err := d.cluster(ctx)
 	return err == nil && id != ""
@@ -105,7 +104,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	return nil
 }
 
-// known are the other netmasters and the security record in the store, if it can be read.
+// known returns the other netmasters and the security record in the store, if it can be read.
 func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mastercfg.Security, err error) {
 	if d.member.notRunning() {
 		return nil, record, fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet")
@@ -116,7 +115,7 @@ func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mast
 	return others, record, err
 }
 
-// sendJoin sends a join request, with the token or by vouching.
+// sendJoin sends a join request, with the token or a proof that vouches for this netmaster.
 func (s *Security) sendJoin(ctx context.Context, masters []string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if s.TokenFile == "" {
 		token, authorities, err := s.Vouched(ctx)
@@ -136,9 +135,9 @@ func (s *Security) sendJoin(ctx context.Context, masters []string, request maste
 	return joining.Join(ctx, masters, token, request)
 }
 
-// yieldToSecured ends the term if another registered netmaster has the authorities of the cluster, so that nodes can authenticate
-// it, and this one has not. While authorities are replaced, the record briefly names others than the leader has, so the condition
-// has to hold twice.
+// yieldToSecured ends the term if another registered netmaster has the CAs of the cluster, so that nodes can
+// authenticate it, and this one has not. While CAs are replaced, the record briefly names others than the
+// leader has, so the condition has to hold twice.
 func (d *Daemon) yieldToSecured(ctx context.Context, end context.CancelCauseFunc) {
 	for old := 0; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
 		if old++; d.upToDate(ctx) {
@@ -163,8 +162,9 @@ func (d *Daemon) otherNetmasters(ctx context.Context) (others []objdb.Service, e
 	return others, err
 }
 
-// mayLead tells whether this netmaster may campaign, or go on leading: it has the authorities of the cluster and was not removed,
-// or no other netmaster may lead. If the store cannot be read, it is true: without the store there is no election either.
+// mayLead reports whether this netmaster may campaign, or continue to lead: it has the CAs of the
+// cluster and was not removed, or no other netmaster may lead. If the store cannot be read, it is
+// true: without the store there is no election either.
 func (d *Daemon) mayLead(ctx context.Context) bool {
 	removed := d.removed.has(d.cfg.Security.Name)
 	switch {
@@ -183,9 +183,9 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 	return err != nil || !d.anyOther(ctx, func(s objdb.Service) bool { return registeredWith(s, record) && !d.removed.has(s.Hostname) })
 }
 
-// upToDate tells whether this netmaster has the authorities and the keyring of the record, or no other one has. One that was down
-// while they were replaced follows until it has them. Netmasters without authorities do not count: they do not lead while this one
-// can.
+// upToDate reports whether this netmaster has the CAs and the keyring of the record, or no other one has. One
+// that was down while they were replaced follows until it has them. Netmasters without CAs do not count: they
+// do not lead while this one can.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
 	if err != nil || !d.certificates.hasAuthorities() || d.hasRecorded(record) {
@@ -194,12 +194,12 @@ func (d *Daemon) upToDate(ctx context.Context) bool {
 	return !d.anyOther(ctx, func(s objdb.Service) bool { return registeredWith(s, record) })
 }
 
-// registeredWith tells whether a netmaster is registered with the authorities and the keyring of a record.
+// registeredWith reports whether a netmaster is registered with the CAs and the keyring of a record.
 func registeredWith(s objdb.Service, record mastercfg.Security) bool {
 	return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
 }
 
-// anyOther tells whether a condition holds for one of the other netmasters; false if the store cannot be read.
+// anyOther reports whether a condition holds for one of the other netmasters; false if the store cannot be read.
 func (d *Daemon) anyOther(ctx context.Context, is func(objdb.Service) bool) bool {
 	others, err := d.otherNetmasters(ctx)
 	return err == nil && slices.ContainsFunc(others, is)

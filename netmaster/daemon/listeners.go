@@ -55,7 +55,7 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 	return opened, nil
 }
 
-// otherPorts are those of its listeners that its registered address does not say. Nodes keep endpoints from them.
+// otherPorts returns the ports of its listeners that are not in its registered address. Nodes keep endpoints off them.
 func (d *Daemon) otherPorts() (others []int) {
 	_, registered, _ := net.SplitHostPort(d.cfg.Control)
 	for _, address := range []string{d.cfg.Listen, d.cfg.Security.AuthProxy} {
@@ -67,12 +67,12 @@ func (d *Daemon) otherPorts() (others []int) {
 	return others
 }
 
-// encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
+// encrypts wraps a listener so that it serves TLS, and plain HTTP unless it is for TLS only.
 func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
 	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
 }
 
-// covers tells whether a listener on external also gets connections to control.
+// covers reports whether a listener on external also gets connections to control.
 func covers(external, control string) bool {
 	host, port, err := net.SplitHostPort(external)
 	if err != nil {

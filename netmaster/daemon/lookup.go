@@ -9,15 +9,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// holderAge is how long the holder of the lock is remembered.
+// holderAge is how long the holder of the lock is cached.
 const holderAge = time.Second
 
-// holderReader tells who holds a lock.
+// holderReader reads the holder of a lock.
 type holderReader interface {
 	Holder(ctx context.Context, lock string) (string, error)
 }
 
-// lookup finds out who leads.
+// lookup finds the leader, and caches it.
 type lookup struct {
 	store holderReader
 
@@ -26,7 +26,7 @@ type lookup struct {
 	until time.Time
 }
 
-// address is that of the leader, as read at most holderAge ago.
+// address returns the leader's address, as read at most holderAge ago.
 func (l *lookup) address(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	known, until := l.known, l.until
@@ -47,7 +47,7 @@ func (l *lookup) address(ctx context.Context) (string, error) {
 	return holder, nil
 }
 
-// forget lets the next one ask the store.
+// forget drops the cached address.
 func (l *lookup) forget() {
 	l.mu.Lock()
 	l.known = ""

@@ -12,21 +12,20 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Each netmaster serves its own metrics, but the leader authorizes: a request to it is made
-// for each request here. Metrics are needed most while no leader answers. Then they are
-// served in an enforced cluster to clients that were authorized lately, in a permissive one to
-// all. In an open cluster the leader is not asked.
+// Each netmaster serves its own metrics, but the leader authorizes: each request for metrics is authorized by a
+// request to the leader. Metrics are needed most while no leader answers. Then an enforced cluster serves them to
+// clients that were authorized recently, a permissive one to all. In an open cluster the leader is not asked.
 
 const (
 	admittedFor = time.Hour // without a leader
-	admittedMax = 256       // clients that are remembered
+	admittedMax = 256       // cached clients
 )
 
 // measured serves metrics to authorized clients.
 type measured struct {
-	ask     http.Handler // answers api.MetricsPath with success to these
+	ask     http.Handler // answers api.MetricsPath with success to authorized clients
 	metrics http.Handler
-	mode    func() mastercfg.SecurityMode // empty while it is not known
+	mode    func() mastercfg.SecurityMode // empty while unknown
 	now     func() time.Time
 
 	mu       sync.Mutex
@@ -62,14 +61,14 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		said.writeTo(w)
 		return
 	}
-	if r.Header.Get(forwardedHeader) != "" { // another netmaster asks, which has its own
+	if r.Header.Get(forwardedHeader) != "" { // another netmaster asks, which serves its own metrics
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	m.metrics.ServeHTTP(w, r)
 }
 
-// shownBy is a hash of a request's credentials.
+// shownBy returns a hash of a request's credentials.
 func shownBy(r *http.Request) [sha256.Size]byte {
 	who := identity.From(r.Context())
 	parts := append([]string{who.String(), who.KeyHash}, r.Header.Values("X-Auth-Token")...)
@@ -98,7 +97,7 @@ func (m *measured) remembers(shown [sha256.Size]byte) bool {
 	return there && m.now().Sub(at) < admittedFor
 }
 
-// verdict buffers the leader's answer. It is passed on if it is a refusal, which is short.
+// verdict buffers the leader's answer. It is forwarded if it is a refusal, which is short.
 type verdict struct {
 	header http.Header
 	code   int

@@ -16,29 +16,28 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// member is the embedded store, if there is one; without, it does nothing.
+// member is the embedded store, if there is one; else its methods do nothing.
 type member struct {
 	cfg          *embedded.Config // nil: etcd runs elsewhere
-	secure       bool             // it speaks TLS, and others are added to its cluster while that runs
+	secure       bool             // it uses TLS, and members are added while its cluster runs
 	certificates *certificates
 	db           *objdb.DB // set before Run
 	log          *logrus.Entry
-	failed       chan error // what ended it
+	failed       chan error // the error that ended it
 	// announce updates the registration; set before Run.
 	announce func()
 
-	waits atomic.Pointer[fault.Error] // why it could not be started at the last try
+	waits atomic.Pointer[fault.Error] // why the last attempt could not start it
 
 	mu       sync.Mutex
 	server   *embedded.Server // nil: not started yet
-	believes *x509.CertPool   // authorities that it trusts: etcd reads them at its start only; nil: it is plain
-	known    string           // hash of the authorities from which these are
-	told     *embedded.Server // whose URL the other members know; if it is not server: they do not know the present one yet
+	believes *x509.CertPool   // CAs that it trusts: etcd reads them at its start only; nil: it is plain
+	known    string           // hash of the CAs from which these are
+	told     *embedded.Server // whose URL the other members have; if it differs from server, they do not have the present one yet
 }
 
 const (
-	// memberStart bounds waiting for the other members: then the daemon serves as
-	// with any store that is down.
+	// memberStart limits the wait for the other members: then the daemon serves as with any store that is down.
 	memberStart = 5 * time.Second
 	// memberLook is the time between two checks of the member.
 	memberLook = time.Second
@@ -48,17 +47,17 @@ func newMember(cfg *embedded.Config, certificates *certificates, log *logrus.Ent
 	return &member{cfg: cfg, secure: isSecure(cfg), certificates: certificates, log: log, failed: make(chan error, 1), announce: func() {}}
 }
 
-// isSecure tells whether a member speaks TLS with the others.
+// isSecure reports whether a member uses TLS with the others.
 func isSecure(cfg *embedded.Config) bool {
 	return cfg != nil && strings.HasPrefix(cfg.PeerURL, "https:")
 }
 
-// Start starts the member, unless it has to enter its cluster first, which Run does.
+// Start starts the member, unless it has to join its cluster first, which Run does.
 func (m *member) Start(ctx context.Context) error {
 	if m.cfg == nil {
 		return nil
 	}
-	// A member that was killed before it had any data has only an empty log: it enters again.
+	// A member that was killed before it had any data has only an empty log: it joins again.
 	if err := embedded.DiscardUnborn(m.cfg.Dir); err != nil {
 		return err
 	}
@@ -73,9 +72,9 @@ func (m *member) Start(ctx context.Context) error {
 	return nil
 }
 
-// startPlain starts a member of a cluster of an earlier version without TLS: the others know it by that URL. When there are
-// authorities it is restarted with TLS in its turn, while the members that it knows are reachable. Others may have been
-// restarted with TLS while it was down; they can still reach it, and it learns their URLs.
+// startPlain starts a member of a cluster of an earlier version without TLS, as the others have its plain URL.
+// When there are CAs it is restarted with TLS in its turn, while the members that it knows are reachable.
+// Others may have been restarted with TLS while it was down; they can still reach it, and it learns their URLs.
 func (m *member) startPlain(ctx context.Context) error {
 	cfg := *m.cfg
 	cfg.PeerURL, cfg.ClientURL = plain(cfg.PeerURL), plain(cfg.ClientURL)
@@ -91,7 +90,7 @@ func (m *member) start(ctx context.Context, cfg embedded.Config) error {
 	defer cancel()
 	var believes *x509.CertPool
 	var known string
-	if cfg.CAFile != "" { // before etcd reads it: what comes in between is found out later
+	if cfg.CAFile != "" { // before etcd reads it: changes in between are detected later
 		now := m.certificates.current.Load()
 		if now == nil {
 			return fault.New(fault.Unavailable, "the authorities in %s are not those of the cluster", m.certificates.cfg.Dir)
@@ -108,14 +107,14 @@ func (m *member) start(ctx context.Context, cfg embedded.Config) error {
 	return nil
 }
 
-// running is the member's server; nil: there is none, or it has not been started yet.
+// running returns the member's server; nil if there is none, or it has not been started yet.
 func (m *member) running() *embedded.Server {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server
 }
 
-// missing are the other members that this one does not reach; none while it has not been started.
+// missing returns the other members that this one does not reach; none while it has not been started.
 func (m *member) missing(ctx context.Context) ([]string, error) {
 	if server := m.running(); server != nil {
 		return server.Missing(ctx)
@@ -123,7 +122,7 @@ func (m *member) missing(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// dial is the TLS configuration to reach the member now; nil: without TLS.
+// dial returns the TLS configuration to reach the member now; nil: without TLS.
 func (m *member) dial() (*tls.Config, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,10 +132,10 @@ func (m *member) dial() (*tls.Config, error) {
 	return m.certificates.store()
 }
 
-// notRunning tells whether the store cannot be read because the member has not been started yet.
+// notRunning reports whether the store cannot be read because the member has not been started yet.
 func (m *member) notRunning() bool { return m.cfg != nil && m.running() == nil }
 
-// Holder is the holder of a lock in the store. While the member is not started, the error is what it waits for.
+// Holder returns the holder of a lock in the store. While the member is not started, the error says what it waits for.
 func (m *member) Holder(ctx context.Context, lock string) (string, error) {
 	if waits := m.waits.Load(); waits != nil && m.notRunning() {
 		return "", waits
@@ -144,7 +143,7 @@ func (m *member) Holder(ctx context.Context, lock string) (string, error) {
 	return m.db.Holder(ctx, lock)
 }
 
-// Run has the member enter its cluster, if it has not, then renews and publishes it until ctx ends.
+// Run lets the member join its cluster, if it has not, then renews and publishes it until ctx ends.
 func (m *member) Run(ctx context.Context) {
 	if m.cfg == nil || m.secure && !m.enter(ctx) {
 		return
@@ -168,9 +167,9 @@ func (m *member) Run(ctx context.Context) {
 	}
 }
 
-// publish writes the member's present URL to the store. In a cluster of an earlier version without TLS, the members are restarted
-// with https URLs one after the other. The next one waits until the others know the new URL: two members that know only old URLs
-// of each other could not connect any more.
+// publish writes the member's present URL to the store. In a cluster of an earlier version without TLS, the
+// members are restarted with https URLs one after the other. The next one waits until the others have the new
+// URL: two members that have only old URLs of each other could not connect any more.
 func (m *member) publish(ctx context.Context) (done bool) {
 	limited, cancel := context.WithTimeout(ctx, memberStart)
 	defer cancel()
@@ -187,7 +186,7 @@ func (m *member) publish(ctx context.Context) (done bool) {
 	return true
 }
 
-// isKnownToOthers tells whether the other members know the final URL of this one.
+// isKnownToOthers reports whether the other members have the final URL of this one.
 func (m *member) isKnownToOthers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,11 +194,11 @@ func (m *member) isKnownToOthers() bool {
 	return !m.secure || m.server != nil && m.told == m.server && !plain
 }
 
-// fail passes the error that has ended the member to Err.
+// fail sends the error that has ended the member to Err.
 func (m *member) fail(err error) {
 	select {
 	case m.failed <- err:
-	default: // it is known already
+	default: // an earlier error was sent already
 	}
 }
 

@@ -8,14 +8,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// etcd reads its certificate for each connection, but the authorities that it trusts at its
-// start only. So when authorities are replaced, members are restarted inside their
-// processes, one after the other: first to trust the new authority as well, then to stop trusting the
-// old one. A member without TLS, of a cluster of an earlier version, is restarted with TLS when there
-// are authorities.
+// etcd reads its certificate for each connection, but the CAs that it trusts at its start only. So when CAs are
+// replaced, members are restarted inside their processes, one after the other: first to trust the new CA as
+// well, then to stop trusting the old one. A member without TLS, of a cluster of an earlier version, is
+// restarted with TLS when there are CAs.
 
-// registeredAuthorities is the hash of the authorities that this netmaster registers. Until the member has been restarted with the
-// present ones, it is that of the previous ones.
+// registeredAuthorities returns the hash of the CAs that this netmaster registers. Until the member has been
+// restarted with the present ones, it is that of the previous ones.
 func (m *member) registeredAuthorities() string {
 	if !m.secure {
 		return m.certificates.authorities().Hash()
@@ -25,7 +24,7 @@ func (m *member) registeredAuthorities() string {
 	return m.known
 }
 
-// upToDate tells whether the member trusts the present authorities of the store, and, once, that this is new.
+// upToDate reports whether the member trusts the present CAs of the store, and, once, that this is new.
 func (m *member) upToDate() (is, news bool) {
 	now := m.certificates.current.Load()
 	m.mu.Lock()
@@ -70,9 +69,8 @@ func (m *member) turn(ctx context.Context, ttl time.Duration) (end func(), err e
 	}, nil
 }
 
-// renew restarts the member if the trusted authorities of the store have changed, and only then registers
-// them as known. One netmaster does so at a time. A new certificate needs no restart: etcd reads it for each
-// connection.
+// renew restarts the member if the trusted CAs of the store have changed, and only then registers them. One
+// netmaster does so at a time. A new certificate needs no restart: etcd reads it for each connection.
 func (m *member) renew(ctx context.Context) {
 	is, news := m.upToDate()
 	if news {
@@ -87,7 +85,7 @@ func (m *member) renew(ctx context.Context) {
 	}
 	if err != nil {
 		if m.db.Ping(ctx) == nil {
-			return // others have their turns
+			return // others restart theirs
 		}
 		// The member may have been down for so long that the others refuse it: without the store there is no lock to wait for.
 		if err := m.again(ctx); err != nil {
@@ -116,7 +114,7 @@ func (m *member) renew(ctx context.Context) {
 	m.announce()
 }
 
-// again stops the member and starts it.
+// again restarts the member.
 func (m *member) again(ctx context.Context) error {
 	if err := m.Stop(); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/objdb/space"
 )
 
-// newKeeper makes the keeper of the store's space. It works whether or not this
-// netmaster leads, because with a full store there is no election.
+// newKeeper makes the keeper of the store's space. It works whether or not this netmaster leads, because with a
+// full store there is no election.
 func newKeeper(cfg Config, db *objdb.DB, m *member) *space.Keeper {
 	k := space.Config{Store: db, Log: cfg.Log.WithField("component", "space")}
 	if m.cfg != nil {
@@ -17,7 +17,7 @@ func newKeeper(cfg Config, db *objdb.DB, m *member) *space.Keeper {
 	return space.New(k)
 }
 
-// spaceMember is the own member, as its keeper knows it.
+// spaceMember is this netmaster's own member, as its keeper uses it.
 type spaceMember struct{ *member }
 
 func (m spaceMember) URL() string {
@@ -33,7 +33,7 @@ func (m spaceMember) Turn(ctx context.Context) (end func(), err error) {
 	return m.turn(ctx, rewriteLockTTL)
 }
 
-// watch shows how full the store is.
+// watch adds metrics of the store's space.
 func (m *metrics) watch(k *space.Keeper) {
 	m.gauge("netmaster_store_size_bytes", "Size of the store's file, of the member where it is largest.",
 		func() float64 { return float64(k.Usage().Size) })

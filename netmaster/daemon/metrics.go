@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what /metrics shows.
+// metrics are those served at /metrics.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
@@ -32,12 +32,12 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// gauge adds a value that is read when it is asked for.
+// gauge adds a value that is read on each scrape.
 func (m *metrics) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
-// counted measures the requests a handler answers.
+// counted measures the requests that a handler answers.
 func (m *metrics) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -49,7 +49,7 @@ func (m *metrics) counted(next http.Handler) http.Handler {
 	})
 }
 
-// methodLabel keeps clients from inventing labels.
+// methodLabel prevents clients from inventing labels.
 func methodLabel(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete:
@@ -58,7 +58,7 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// statusWriter remembers the status code.
+// statusWriter records the status code.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

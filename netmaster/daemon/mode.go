@@ -21,13 +21,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Each netmaster, a follower too, applies the mode of security to its own connections: whether plain HTTP
-// is served. The leader applies it to authentication and rights.
+// Each netmaster, a follower too, applies the security mode to its own connections: whether plain HTTP is
+// served. The leader applies it to authentication and rights.
 
-// mode is the cluster's mode of security, as this netmaster knows it.
+// mode is this netmaster's copy of the cluster's security mode.
 type mode struct {
 	log     *logrus.Entry
-	known   atomic.Value // mastercfg.SecurityMode; nothing: not known yet
+	known   atomic.Value // mastercfg.SecurityMode; unset: unknown
 	learned func()       // closes isKnown, once
 	isKnown chan struct{}
 }
@@ -44,14 +44,14 @@ func (m *mode) set(is mastercfg.SecurityMode) {
 	m.learned()
 }
 
-// current is the mode; empty while it is not known.
+// current returns the mode; empty while it is unknown.
 func (m *mode) current() mastercfg.SecurityMode {
 	is, _ := m.known.Load().(mastercfg.SecurityMode)
 	return is
 }
 
-// awaitKnown returns the mode once it is known, which takes milliseconds after the start. It is empty if that takes longer than a
-// request waits for a leader.
+// awaitKnown returns the mode once it is known, which takes milliseconds after the start. It is empty if that
+// takes longer than a request waits for a leader.
 func (m *mode) awaitKnown(ctx context.Context) mastercfg.SecurityMode {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -62,8 +62,8 @@ func (m *mode) awaitKnown(ctx context.Context) mastercfg.SecurityMode {
 	return m.current()
 }
 
-// Run follows the security record until ctx ends. The known mode stays while the store is down, or
-// the record cannot be read.
+// Run follows the security record until ctx ends. The last known mode stays while the store is down,
+// or the record cannot be read.
 func (m *mode) Run(ctx context.Context, db *objdb.DB) {
 	only := func(key string) bool { return key == mastercfg.SecurityKey }
 	mirror.NewPart(db, mastercfg.GlobalRoot, only, m.take).Follow(ctx)
@@ -86,8 +86,8 @@ func (m *mode) take(b mirror.Batch) {
 	m.set(is.Mode)
 }
 
-// learn reads the mode from a ledger, so that a leader knows it before it serves. A record that cannot
-// be read is reported when the term begins.
+// learn reads the mode from a ledger, so that a leader knows it before it serves. A record that cannot be read
+// is reported when the term begins.
 func (m *mode) learn(opened *ledger.Ledger) error {
 	return opened.View(func(r ledger.Reader) error {
 		if is, err := access.ModeOf(r); err == nil {
@@ -97,12 +97,12 @@ func (m *mode) learn(opened *ledger.Ledger) error {
 	})
 }
 
-// plainHeader marks a forwarded request that has come over plain HTTP. It is trusted like
-// identityHeader.
+// plainHeader marks a forwarded request that was received over plain HTTP. It is trusted like identityHeader.
 const plainHeader = "Contiv-Plain"
 
-// requireTLS refuses requests over plain HTTP in an enforced cluster, and while the mode is not known; in other clusters it marks
-// them. On loopback, health is served in any case; if loopback names a role, all requests there are served with that role.
+// requireTLS refuses requests over plain HTTP in an enforced cluster, and while the mode is unknown; in other
+// clusters it marks them. On loopback, health is always served; if loopback names a role, all requests there are
+// served with that role.
 func (m *mode) requireTLS(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here := rest.OfThisMachine(r)
@@ -122,7 +122,7 @@ func (m *mode) requireTLS(next http.Handler, loopback string, refusals *auth.Ear
 	})
 }
 
-// plainRefusal returns why a request over plain HTTP is not served; nil: it is. It waits until the mode is known.
+// plainRefusal returns why a request over plain HTTP is not served; nil if it is. It waits until the mode is known.
 func (m *mode) plainRefusal(r *http.Request) *fault.Error {
 	switch m.awaitKnown(r.Context()) {
 	case mastercfg.SecurityEnforced:

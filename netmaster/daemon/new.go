@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// New checks the configuration and prepares a netmaster. It connects to nothing and serves nothing before Run, which also closes what New
-// has opened.
+// New checks the configuration and prepares a netmaster. It connects to nothing and serves nothing before Run,
+// which also closes what New has opened.
 func New(cfg Config) (*Daemon, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -58,7 +58,7 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// sealingOf returns the keyring for sealed secrets and the sealing of all values; nil: there is none.
+// sealingOf returns the keyring for encrypted secrets and the encryption of all values; nil if there is none.
 func sealingOf(security Security) (*keyring.Keyring, *values) {
 	if security.Dir == "" {
 		return nil, nil
@@ -67,7 +67,7 @@ func sealingOf(security Security) (*keyring.Keyring, *values) {
 	return ring, &values{Values: ring.Values(), wanted: security.EncryptValues, keyring: ring, turned: notify.New()}
 }
 
-// completed is the configuration with its defaults.
+// completed returns the configuration with its defaults.
 func (cfg Config) completed() (Config, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "netmaster")
@@ -99,13 +99,13 @@ func (cfg Config) completed() (Config, error) {
 	return cfg, nil
 }
 
-// apiConfig is the configuration of a term's API, with the functions of this netmaster that it needs.
+// apiConfig returns the configuration of a term's API, with the functions of this netmaster that it needs.
 func (d *Daemon) apiConfig() api.Config {
 	c, security := d.cfg.API, d.cfg.Security
 	c.Self, c.Name, c.LeafLife = d.cfg.Control, security.Name, security.LeafLife
 	c.Authorities, c.NodeTLS, c.Replace = d.certificates.authorities, d.certificates.node, d.certificates.replace
 	c.Foreseen, c.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
-	c.Changed = d.mode.set // before the watch tells it
+	c.Changed = d.mode.set // before the watch reports it
 	c.StoreFull, c.StoreMissing = d.space.Admit, d.member.missing
 	if d.cfg.Embedded == nil {
 		c.StoreMissing = d.db.Silent
@@ -133,7 +133,7 @@ func (d *Daemon) measure() {
 	d.metrics.registry.MustRegister(d.cfg.Metrics...)
 }
 
-// newFront is what answers requests.
+// newFront makes the handler of all requests.
 func (d *Daemon) newFront() *front {
 	f := newFront(newProxy(d.member, d.cfg.Control, d.certificates, d.log), d.metrics, d.mode.current)
 	f.reached, f.proxy.refusals, f.proxy.mode = d.member.isKnownToOthers, d.refusals, d.mode.current

@@ -13,13 +13,13 @@ const (
 	pacePiece = 64 << 10
 )
 
-// paced lets clients take as long as they need for an answer, as long as they
-// go on reading it. Without, one deadline would hold for answers of all lengths.
+// paced gives clients as much time for an answer as they need, provided that they continue to read it.
+// Otherwise one deadline would apply to answers of all lengths.
 func paced(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{w, http.NewResponseController(w), limit}
 		next.ServeHTTP(p, r)
-		p.extend() // for what the server still has of the answer
+		p.extend() // for the part of the answer that the server still buffers
 	})
 }
 
@@ -41,8 +41,7 @@ func (p *pacedWriter) Write(b []byte) (written int, err error) {
 	}
 }
 
-// extend begins the time of the next piece. Where there are no deadlines, in
-// tests of handlers alone, there is none to extend.
+// extend restarts the time for the next piece. Without deadlines, in tests of handlers alone, it does nothing.
 func (p *pacedWriter) extend() { _ = p.control.SetWriteDeadline(time.Now().Add(p.limit)) }
 
 // Unwrap lets http.ResponseController find what it controls.

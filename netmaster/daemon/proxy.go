@@ -26,25 +26,24 @@ import (
 	"github.com/contiv/netplugin/utils/reconnect"
 )
 
-// forwardedHeader marks a request that a netmaster has forwarded: it is not
-// forwarded again. On an answer it says that the receiver did not lead, so
-// that nothing happened and the sender may try elsewhere.
+// forwardedHeader marks a request that a netmaster has forwarded: it is not forwarded again. In an answer it
+// means that the receiver did not lead, so that nothing happened and the sender may try elsewhere.
 const forwardedHeader = mastercfg.ForwardedHeader
 
 const (
 	// patience is how long a request waits for a leader. A clean change of
 	// leader takes less.
 	patience = 2 * time.Second
-	// retryPause is the time between tries.
+	// retryPause is the pause between attempts.
 	retryPause = 50 * time.Millisecond
 )
 
 var (
-	// errNoLeader is the documented answer when nobody holds the lock.
+	// errNoLeader is the documented answer when no netmaster holds the lock.
 	errNoLeader = fault.New(fault.NotLeader, "Leader not found")
-	// errInPlainText is why a request with a secret, which came over TLS, is not forwarded without TLS.
+	// errInPlainText is why a request with a secret, which was received over TLS, is not forwarded without TLS.
 	errInPlainText = errors.New("this netmaster has no authorities to know the leader by, and passes tokens and passwords on over TLS only: ask the leader, or have this one join")
-	// errLeads ends forwarding when this netmaster leads itself by now.
+	// errLeads ends forwarding when this netmaster has become the leader.
 	errLeads = errors.New("this netmaster leads")
 )
 
@@ -56,7 +55,7 @@ type proxy struct {
 	transport    *reconnect.Transport
 	buffers      buffers
 	certificates *certificates
-	refusals     *auth.EarlyRefusals           // nil: they are not written down
+	refusals     *auth.EarlyRefusals           // nil: they are not audited
 	mode         func() mastercfg.SecurityMode // nil: not open
 	log          *log.Logger
 }
@@ -76,8 +75,8 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 		})}
 }
 
-// ServeHTTP forwards a request. While no leader answers and nothing can have
-// happened yet, it tries again for a moment: a change of leader is short.
+// ServeHTTP forwards a request. While no leader answers and nothing can have happened yet, it retries for a
+// short time, as a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := api.Confidential(r); err != nil {
 		p.refusals.Add(r, "", http.StatusForbidden, err)
@@ -105,28 +104,28 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				own.ServeHTTP(w, r)
 				return
 			}
-			rest.Identify(w, r) // informational answers of the leader take headers away
+			rest.Identify(w, r) // informational answers of the leader remove headers
 			p.answerNoLeader(w, r, err)
 		},
 	}
 	forwarding.ServeHTTP(w, r)
 }
 
-// rewrite makes the request to the leader; attempts add where that is.
+// rewrite makes the request to the leader; attempts add its address.
 func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
-	r.SetXForwarded() // of the client alone: what it sends itself is not trusted
+	r.SetXForwarded() // of the client alone: its own headers are not trusted
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Set(contivmodel.RequestIDHeader, r.In.Header.Get(contivmodel.RequestIDHeader)) // also where the client calls it the connection's
 	r.Out.Header.Set(identityHeader, formatIdentity(identity.From(r.In.Context())))
 	if rest.IsPlain(r.In) {
 		r.Out.Header.Set(plainHeader, "true")
 	}
-	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
+	r.Out.Header.Del("Origin") // checked here, against the host in the client's request
 	r.Out.Header.Del("Sec-Fetch-Site")
 }
 
-// attempts send one request until the leader has dealt with it.
+// attempts send one request until the leader has answered it.
 type attempts struct {
 	*proxy
 	body      []byte
@@ -153,15 +152,14 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// try sends the request once; again tells whether another try does no harm and
-// may help.
+// try sends the request once; again reports whether another attempt is harmless and may help.
 func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err error) {
 	leader, err := a.leader.address(r.Context())
 	if err != nil {
 		return nil, true, err
 	}
 	if leader == a.self || a.forwarded {
-		a.leader.forget() // opening its term, or the lock outlives the term for a moment
+		a.leader.forget() // it is opening its term, or the lock outlives the term for a moment
 		return nil, true, errNoLeader
 	}
 	out := r.Clone(r.Context())
@@ -175,14 +173,14 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	}
 	resp, err = a.transport.RoundTrip(out)
 	if isPlain(err) && !rest.Private(r) {
-		// The leader has no authorities, or another process answers at its address. Nothing was
-		// sent, and the request has no secret that was protected by TLS so far.
+		// The leader has no CAs, or another process answers at its address. Nothing was sent, and the request
+		// has no secret that was protected by TLS so far.
 		out.URL.Scheme = mastercfg.Scheme
 		resp, err = a.transport.RoundTrip(out)
 	}
 	if err != nil {
 		a.leader.forget()
-		return nil, isDialError(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a read does no harm twice
+		return nil, isDialError(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a repeated read is harmless
 	}
 	if resp.Header.Get(forwardedHeader) != "" {
 		a.leader.forget()
@@ -191,7 +189,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	return resp, false, nil
 }
 
-// dialTLS dials so that a failure of the handshake is one to connect, too.
+// dialTLS dials so that a failed handshake counts as a failure to connect.
 func dialTLS(d *tls.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, address)
@@ -202,19 +200,19 @@ func dialTLS(d *tls.Dialer) func(ctx context.Context, network, address string) (
 	}
 }
 
-// isPlain tells whether an error means that the server serves plain HTTP only.
+// isPlain reports whether an error means that the server serves plain HTTP only.
 func isPlain(err error) bool {
 	var other tls.RecordHeaderError
 	return errors.As(err, &other)
 }
 
-// isDialError tells whether a request was not sent because the connection failed.
+// isDialError reports whether a request was not sent because the connection failed.
 func isDialError(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// answerNoLeader answers a client that there is no leader, or that the leader does not answer.
+// answerNoLeader answers that there is no leader, or that the leader does not answer.
 func (p *proxy) answerNoLeader(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Header.Get(forwardedHeader) != "":
@@ -223,13 +221,13 @@ func (p *proxy) answerNoLeader(w http.ResponseWriter, r *http.Request, err error
 	case errors.Is(err, errNoLeader) && !rest.WantsProblem(r):
 		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
 	case fault.As(err) != nil:
-		rest.WriteError(w, r, err) // no leader, or the store does not tell
+		rest.WriteError(w, r, err) // no leader, or the store does not answer
 	default:
 		rest.WriteStatus(w, r, http.StatusBadGateway, fault.New(fault.Unavailable, "leader does not answer: %w", err))
 	}
 }
 
-// buffers are what answers are copied with.
+// buffers is the pool of buffers for copying answers.
 type buffers struct{ free sync.Pool }
 
 // Get implements httputil.BufferPool.

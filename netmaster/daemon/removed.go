@@ -16,18 +16,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Netmasters are trusted with the identity of the clients whose requests they forward. So each netmaster, a follower too, knows which
-// ones were removed: a certificate with the name of such a one is not accepted.
+// Netmasters are trusted with the identity of the clients whose requests they forward. So each netmaster, a
+// follower too, knows which ones were removed: a certificate with the name of a removed one is refused.
 //
-// Netmasters are told apart by name only: all have the keys of the authorities and sign their own certificates.
-// A removed one could still sign for another name, until the authorities are replaced.
+// Netmasters are distinguished by name only: all have the keys of the CAs and sign their own certificates. A
+// removed one could still sign for another name, until the CAs are replaced.
 
-// removals are the names of the netmasters that were removed, as the store has them.
+// removals are the names of removed netmasters, as in the store.
 type removals struct {
-	names atomic.Pointer[map[string]bool] // replaced as a whole; nil: not known yet
+	names atomic.Pointer[map[string]bool] // replaced as a whole; nil: unknown
 }
 
-// Run follows the records until ctx ends. The known names stay while the store is down.
+// Run follows the records until ctx ends. The last known names stay while the store is down.
 func (m *removals) Run(ctx context.Context, db *objdb.DB) {
 	mirror.New(db, mastercfg.RemovedMasterPrefix, m.take).Follow(ctx)
 }
@@ -46,8 +46,8 @@ func (m *removals) take(b mirror.Batch) {
 	m.names.Store(&names)
 }
 
-// learn reads the names from a ledger unless they are known, so that a leader that has just started does not refuse other
-// netmasters.
+// learn reads the names from a ledger unless they are known, so that a leader that has just started
+// does not refuse other netmasters.
 func (m *removals) learn(opened *ledger.Ledger) error {
 	names := map[string]bool{}
 	err := opened.View(func(r ledger.Reader) error {
@@ -63,7 +63,7 @@ func (m *removals) learn(opened *ledger.Ledger) error {
 	return err
 }
 
-// has tells whether a netmaster was removed, as far as that is known.
+// has reports whether a netmaster is known to be removed.
 func (m *removals) has(name string) bool {
 	known := m.names.Load()
 	return known != nil && (*known)[name]
@@ -80,7 +80,7 @@ func (m *removals) admit(name string) error {
 	return nil
 }
 
-// judged is a verifier that does not accept removed netmasters.
+// judged is a verifier that refuses removed netmasters.
 type judged struct {
 	verifier
 	removed *removals
@@ -100,8 +100,8 @@ func (j judged) Identify(chain []*x509.Certificate, now time.Time) (cachedIdenti
 	return known, nil
 }
 
-// recordFounder makes the membership record of this netmaster, which leads, if it has none: the founder of a cluster has not
-// joined, and could not be removed without a record. As before, the name is bound to no key.
+// recordFounder makes the membership record of this netmaster, the leader, if it has none: the founder of a
+// cluster has not joined, and could not be removed without a record. As before, the name is bound to no key.
 func (d *Daemon) recordFounder(ctx context.Context, opened *ledger.Ledger) error {
 	s, shown := d.cfg.Security, d.certificates.current.Load()
 	if shown == nil || s.Name == "" {
@@ -121,7 +121,7 @@ func (d *Daemon) recordFounder(ctx context.Context, opened *ledger.Ledger) error
 	return err
 }
 
-// hasAny tells whether one of the keys exists.
+// hasAny reports whether one of the keys exists.
 func hasAny(opened *ledger.Ledger, keys ...string) (any bool, err error) {
 	err = opened.View(func(r ledger.Reader) error {
 		for _, key := range keys {

@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// reportPath has a netmaster's own counts, from its time as leader, of requests that an enforced cluster would have
-// refused. The leader asks all others for theirs.
+// reportPath serves a netmaster's own counts, from its time as leader, of requests that an enforced cluster
+// would have refused. The leader reads those of all others.
 const reportPath = mastercfg.SecurityPath + "/report/own"
 
 const (
@@ -38,7 +38,8 @@ func (d *Daemon) ownReport(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(d.cfg.API.Foreseen.Report(time.Now().UTC())) // an error means that the client is gone
 }
 
-// otherReports asks the other registered netmasters. silent are the addresses of those that do not answer.
+// otherReports gets the counts of the other registered netmasters. silent are the addresses of those that do not
+// answer.
 func (d *Daemon) otherReports(ctx context.Context) (others []contivmodel.SecurityReport, silent []string, err error) {
 	registered, err := d.db.Services(ctx, mastercfg.MasterService)
 	if err != nil {

@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// keepUpEvery is how often a follower compares its authorities with those in the
-	// security record.
+	// keepUpEvery is how often a follower compares its CAs with those in the security record.
 	keepUpEvery = time.Second
-	// longestKeepUp is the longest time between tries to get the same authorities from the same leader.
+	// longestKeepUp is the longest pause between attempts to get the same CAs from the same leader.
 	longestKeepUp = time.Minute
 )
 
-// keepUp gets the authorities and the keyring that the record names from the leader, whenever those
-// here are others, until ctx ends. A netmaster that was down for so long that it and the leader cannot
-// authenticate each other any more joins anew, if it has a token.
+// keepUp gets the CAs and the keyring in the record from the leader, whenever this netmaster has others, until
+// ctx ends. A netmaster that was down for so long that it and the leader cannot authenticate each other any
+// more joins again, if it has a token.
 func (d *Daemon) keepUp(ctx context.Context) {
 	var said string
 	again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}
@@ -57,8 +56,8 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	}
 }
 
-// lockedOut tells whether the store cannot be read because the authorities were replaced while this netmaster, which was not
-// removed, was down: the other members refuse its member then, and have certificates of an authority that is unknown here.
+// lockedOut reports whether the store cannot be read because the CAs were replaced while this netmaster, which was not
+// removed, was down: the other members then refuse its member, and have certificates of a CA that is unknown here.
 func (d *Daemon) lockedOut(ctx context.Context, own pki.Authorities) bool {
 	s := d.cfg.Security
 	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil || d.removed.has(s.Name) {
@@ -73,13 +72,13 @@ func (d *Daemon) lockedOut(ctx context.Context, own pki.Authorities) bool {
 	return errors.As(err, &unknown)
 }
 
-// aim is what a follower lacks, and the leader that has it.
+// aim is the record that a follower has not caught up with, and the leader to get it from.
 type aim struct {
 	record mastercfg.Security
 	leader string
 }
 
-// tries spaces the tries at an aim; the first one at another aim is due at once.
+// tries paces the attempts at an aim; the first one at another aim is due at once.
 type tries struct {
 	at   aim
 	next time.Time
@@ -99,12 +98,12 @@ func (t *tries) due(at aim) bool {
 	return true
 }
 
-// catchUp gets the authorities and the keyring from the leader, or joins anew if the two cannot authenticate each other. Other
-// errors, such as of a keyring, are returned.
+// catchUp gets the CAs and the keyring from the leader, or joins again if the two cannot authenticate each
+// other. Other errors, such as of a keyring, are returned.
 func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record mastercfg.Security, leader string) error {
 	err := d.takeOver(ctx, own, record, leader)
 	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Unauthenticated, fault.Denied: // it is not known to the leader, or the leader to it
+	case fault.Unavailable, fault.Unauthenticated, fault.Denied: // one of the two does not trust the other
 	default:
 		return err
 	}
@@ -121,7 +120,7 @@ func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record master
 	return fmt.Errorf("%w (a netmaster that was away while the authorities were replaced needs a token of now, netctl token create --role master, in its --join-token-file)", err)
 }
 
-// hasRecorded tells whether this netmaster has the authorities and the keyring of a record.
+// hasRecorded reports whether this netmaster has the CAs and the keyring of a record.
 func (d *Daemon) hasRecorded(record mastercfg.Security) bool {
 	return (record.Authorities == "" || record.Authorities == d.certificates.authorities().Hash()) &&
 		(record.Keyring == "" || record.Keyring == d.keyring.State())
@@ -146,7 +145,7 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	if err := d.use(own, all, files, record.Keyring); err != nil {
 		return err
 	}
-	if !d.hasRecorded(record) { // as one of an older version, which hands over no keyring
+	if !d.hasRecorded(record) { // as from an older version, which sends no keyring
 		return fault.New(fault.Conflict, "netmaster at %s leads and has another keyring than the cluster's record names: start a netmaster that has that one; "+
 			"if there is none, netctl security rotate-keys has the record name the leader's", leader)
 	}
@@ -154,8 +153,8 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	return nil
 }
 
-// use stores the files of another netmaster: the keyring first, since a netmaster with the authorities
-// may lead. named is the state of the keyring that the record names.
+// use stores the files of another netmaster: the keyring first, since a netmaster with the CAs may lead. named
+// is the state of the keyring that the record names.
 func (d *Daemon) use(own, all pki.Authorities, files map[string]string, named string) error {
 	if keys := files[keyring.Name]; keys != "" && d.keyring != nil {
 		if err := d.keyring.Take(keys, named); err != nil {

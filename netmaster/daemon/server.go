@@ -54,7 +54,8 @@ func withRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// connectionLimit leaves half of the files a process may open to everything else.
+// connectionLimit returns the limit of connections, which leaves half of the files that a process may open for other
+// uses.
 func connectionLimit() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -63,7 +64,7 @@ func connectionLimit() int {
 	return int(min(maxConnections, files.Cur/2))
 }
 
-// serve accepts connections until stop; only other ends are errors.
+// serve accepts connections until stop; only another end is an error.
 func (s *server) serve(l net.Listener) error {
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -71,7 +72,7 @@ func (s *server) serve(l net.Listener) error {
 	return nil
 }
 
-// stop closes the listeners, waits for requests in flight and then closes what is left.
+// stop closes the listeners, waits for requests in flight and then closes the remaining connections.
 func (s *server) stop(drain time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()

@@ -10,27 +10,26 @@ import (
 	"sync"
 )
 
-// shedder bounds the connections of a server. When there are too many, the one
-// that has been idle longest is closed, so ten thousand clients that connect and
-// send nothing keep no other out, and cost no more than the bound. A connection
-// is idle until a whole request has been received, with its body, and again after the answer; it is never closed
-// while a request is being answered.
+// shedder limits the connections of a server. When there are too many, the one that has been idle longest is
+// closed, so ten thousand clients that connect and send nothing keep no other out, and cost no more than the
+// limit. A connection is idle until a whole request has been received, with its body, and again after the
+// answer; it is never closed while a request is being answered.
 //
-// One source address may have an eighth of all connections idle; beyond that, the one of them that has
-// been idle longest is closed. Connections with a request under way do not count: a netmaster that
-// forwards hundreds of watches has as much room for new connections as others.
+// One source address may have an eighth of all connections idle; beyond that, the one of them that has been
+// idle longest is closed. Connections with a request in progress do not count: a netmaster that forwards
+// hundreds of watches has as much room for new connections as others.
 //
-// It counts one request per connection, which holds because the server speaks HTTP/1 only.
+// It counts one request per connection, which holds because the server serves HTTP/1 only.
 type shedder struct {
-	limit, share int // of all, and of the silent ones of one address
+	limit, share int // of all, and of the idle ones of one address
 
 	mu      sync.Mutex
 	open    map[net.Conn]*list.Element // nil element: a request is being answered, or it is being closed
-	silent  *list.List                 // of net.Conn, longest silent first
-	sources map[netip.Addr]int         // how many are silent from each address
+	silent  *list.List                 // of net.Conn, longest idle first
+	sources map[netip.Addr]int         // number of idle ones from each address
 
 	answering int           // requests
-	none      chan struct{} // closed when there is none; nil: nobody waits
+	none      chan struct{} // closed when there is none; nil: nothing waits
 }
 
 // shareOf is the part of all connections that may be idle ones of one address: 256 of 2048.
@@ -40,8 +39,8 @@ func newShedder(limit int) *shedder {
 	return &shedder{limit: limit, share: max(1, limit/shareOf), open: map[net.Conn]*list.Element{}, silent: list.New(), sources: map[netip.Addr]int{}}
 }
 
-// sourceOf is the source address of a connection. It is zero for the machine itself, by loopback or its socket: between its
-// users there are other limits.
+// sourceOf returns the source address of a connection; zero for local ones, by loopback or the
+// socket: their users have other limits.
 func sourceOf(conn net.Conn) (source netip.Addr) {
 	if at, isTCP := conn.RemoteAddr().(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
 		source = at.AddrPort().Addr().Unmap()
@@ -88,7 +87,7 @@ func (s *shedder) addIdle(conn net.Conn) {
 	s.sources[sourceOf(conn)]++
 }
 
-// wake removes an open connection from the idle ones, if it is one. The lock is held.
+// wake removes an open connection from the idle ones, if it is one. The caller holds the lock.
 func (s *shedder) wake(conn net.Conn) {
 	e := s.open[conn]
 	if e == nil {
@@ -110,7 +109,7 @@ func (s *shedder) remove(conn net.Conn) {
 	delete(s.open, conn)
 }
 
-// connKey finds the connection of a request in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
 // remember is the server's ConnContext hook.
@@ -118,7 +117,7 @@ func (s *shedder) remember(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// guard wraps a handler so that the connections of its requests are not shed.
+// guard wraps a handler so that the connections of its requests are not closed.
 func (s *shedder) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
@@ -127,7 +126,7 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 		if r.ContentLength == 0 {
 			s.setBusy(conn, true)
 		} else {
-			s.setBusy(conn, true) // idle anew: connections that have sent less are shed first
+			s.setBusy(conn, true) // idle again, as the newest: connections that have sent less are closed first
 			s.setBusy(conn, false)
 			r.Body = &arriving{r.Body, func() { s.setBusy(conn, true) }}
 		}
@@ -139,7 +138,7 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 // arriving is the body of a request.
 type arriving struct {
 	io.ReadCloser
-	ended func() // is called where it ends, or cannot be read on
+	ended func() // called where it ends, or on a read error
 }
 
 // Read implements io.Reader.
@@ -166,8 +165,8 @@ func (s *shedder) end() {
 	}
 }
 
-// awaitAnswered waits until no request is being served, whether or not its connection is open, or ctx ends. One goroutine may
-// wait.
+// awaitAnswered waits until no request is being served, whether or not its connection is open, or ctx
+// ends. Only one goroutine may wait.
 func (s *shedder) awaitAnswered(ctx context.Context) {
 	s.mu.Lock()
 	none := make(chan struct{})
@@ -195,7 +194,7 @@ func (s *shedder) setBusy(conn net.Conn, busy bool) {
 	}
 }
 
-// count is the number of open connections.
+// count returns the number of open connections.
 func (s *shedder) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,10 +12,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The embedded member of the store, and its clients, have certificates of the authority
-// of the store, which only netmasters have. They are files beside the authorities, because etcd
-// reads them at each handshake. The key stays the same, so that it fits the certificate at any moment.
-// An operator's etcdctl uses them, too.
+// The embedded member of the store, and its clients, have certificates of the store's CA, which only netmasters
+// have. They are files beside the CAs, because etcd reads them at each handshake. The key stays the same, so
+// that it always matches the certificate. An operator's etcdctl uses them, too.
 const (
 	storeCertFile = "store.crt"
 	storeKeyFile  = "store.key"
@@ -41,7 +40,7 @@ func (p *certificates) storeTLS(by *pki.Authority, now time.Time) (*tls.Config, 
 	return dialing(by, cert), nil
 }
 
-// store is the TLS configuration for connections to the own member of the store.
+// store returns the TLS configuration for connections to this netmaster's own member of the store.
 func (p *certificates) store() (*tls.Config, error) {
 	if h := p.current.Load(); h != nil && h.store != nil {
 		return h.store, nil
@@ -49,7 +48,7 @@ func (p *certificates) store() (*tls.Config, error) {
 	return nil, fault.New(fault.Unavailable, "no certificate for the store yet")
 }
 
-// memberWithCertificates is the configuration of a member with the files of its certificates.
+// memberWithCertificates returns the configuration of a member with the files of its certificates.
 func (p *certificates) memberWithCertificates(member embedded.Config) embedded.Config {
 	member.CertFile, member.KeyFile = filepath.Join(p.cfg.Dir, storeCertFile), filepath.Join(p.cfg.Dir, storeKeyFile)
 	member.CAFile = filepath.Join(p.cfg.Dir, string(pki.Store)+".crt")

@@ -43,8 +43,8 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 	return errors.Join(err, term.Resign(parting))
 }
 
-// openTerm opens the ledger, repairs the state, makes the objects that every cluster has,
-// and begins to serve and to watch over the state.
+// openTerm opens the ledger, repairs the state, makes the objects that every cluster has, and begins
+// to serve and to monitor the state.
 func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
 	began := time.Now()
 	if err := d.values.begin(ctx); err != nil {
@@ -54,7 +54,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err != nil {
 		return err
 	}
-	d.values.learn() // the ledger has read all of them, and nobody asks before this term is served
+	d.values.learn() // the ledger has read all of them, and status is not requested before this term is served
 	log := d.log.WithField("epoch", term.Epoch())
 	reconciler := master.NewReconciler(opened, log)
 	if err := reconciler.Prepare(ctx); err != nil {
@@ -79,7 +79,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 		streaming, stop := context.WithCancel(ctx)
 		defer stop()
 		defer context.AfterFunc(serving, stop)()
-		_ = served.Run(streaming) // says that it was told to end
+		_ = served.Run(streaming) // the error says that it was stopped
 	})
 	d.front.lead(served)
 	d.announce()
@@ -93,8 +93,8 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	return nil
 }
 
-// startLeaderTasks starts the periodic tasks of a leader: it repairs the state, removes expired records, frees the endpoints of
-// lost nodes, promotes members of the store, and seals values that are not sealed yet.
+// startLeaderTasks starts the periodic tasks of a leader: they repair the state, remove expired records, free
+// the endpoints of lost nodes, promote members of the store, and encrypt values that are still stored in plain.
 func (d *Daemon) startLeaderTasks(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
 	tasks *sync.WaitGroup, log *logrus.Entry) {
 

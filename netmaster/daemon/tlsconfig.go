@@ -34,9 +34,9 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 	return who, err
 }
 
-// server is the TLS configuration for clients. Their certificates are requested, and verified only with their first
-// request (identify), so that the answer can say why one is refused. Agents speak
-// TLS 1.3 with the gate, as all daemons do with one another.
+// server returns the TLS configuration for clients. Their certificates are requested in the handshake and
+// verified only with their first request (identify), so that the answer can say why one is refused. Agents use
+// TLS 1.3 with the gate, like all connections between daemons.
 func (c *certificates) server() *tls.Config {
 	clients := &tls.Config{
 		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
@@ -64,9 +64,9 @@ func (c *certificates) server() *tls.Config {
 	return clients
 }
 
-// node is the TLS configuration for connections to the agent of a host; nil while there are no authorities. A
-// node is authenticated by its name and the hash of the key to which the name is bound, at any address, and by the authority of
-// clients, so that no node can pass for a netmaster, and no former node of the name for the present one.
+// node returns the TLS configuration for connections to the agent of a host; nil while there are no CAs. A node
+// is authenticated by its name, by the hash of the key to which the name is bound (at any address), and by the
+// CA of clients. So no node can impersonate a netmaster, and no former node of a name the present one.
 func (c *certificates) node(host, key string) *tls.Config {
 	h := c.current.Load()
 	if h == nil {
@@ -75,7 +75,7 @@ func (c *certificates) node(host, key string) *tls.Config {
 	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: h.authorities[pki.Client].Bundle(), Use: x509.ExtKeyUsageServerAuth}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"},
-		InsecureSkipVerify: true, // VerifyConnection is in its place
+		InsecureSkipVerify: true, // VerifyConnection replaces it
 		VerifyConnection: func(state tls.ConnectionState) error {
 			who, err := trust.Verify(state.PeerCertificates, time.Now())
 			if err == nil && (who.Kind != identity.Node || who.Name != host) {
@@ -89,8 +89,8 @@ func (c *certificates) node(host, key string) *tls.Config {
 	}
 }
 
-// dialer is the TLS configuration for connections to other netmasters; nil while there are no
-// authorities. It stays the same until there is another certificate.
+// dialer returns the TLS configuration for connections to other netmasters; nil while there are no CAs. It is
+// the same one until the certificate changes.
 func (c *certificates) dialer() *tls.Config {
 	if h := c.current.Load(); h != nil {
 		return h.dialer
@@ -98,7 +98,7 @@ func (c *certificates) dialer() *tls.Config {
 	return nil
 }
 
-// dialing is the TLS configuration for connections to servers with a certificate of an authority.
+// dialing returns the TLS configuration for connections to servers with a certificate of a CA.
 func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, c := range by.Bundle() {

@@ -22,8 +22,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// values has the model and the state stored sealed or plain, as configured (--encrypt-values). Only the leader writes
-// them; all others can open sealed values.
+// values stores the model and the state encrypted or in plain, as configured (--encrypt-values). Only the
+// leader writes them; all daemons can decrypt them.
 type values struct {
 	*keyring.Values
 	wanted  bool
@@ -33,20 +33,20 @@ type values struct {
 
 	admit      func() error  // an error: the store has no room for more
 	registered func() string // the key of this netmaster's registration
-	turned     notify.Signal // another key seals now
+	turned     notify.Signal // another key encrypts now
 
 	mu  sync.Mutex
-	say string // for security status; empty: values are as they are
+	say string // for security status; empty: values are stored as configured
 }
 
-// rewrittenAtOnce is how many values are rewritten in one plan: no more than fit into a transaction of any store.
+// rewrittenAtOnce is how many values are rewritten in one plan: at most as many as fit into a transaction of any store.
 const rewrittenAtOnce = objdb.FewOps / 4
 
-// sealAgain is the pause until another try to seal values.
+// sealAgain is the pause before values are encrypted again after a failure.
 const sealAgain = 10 * time.Second
 
-// begin turns on sealing from the start of a term if all daemons can read sealed values, so that no value of a new cluster is ever
-// stored in plain.
+// begin turns on encryption at the start of a term if all daemons can read encrypted values, so that no value
+// of a new cluster is ever stored in plain.
 func (v *values) begin(ctx context.Context) error {
 	switch {
 	case v == nil:
@@ -58,14 +58,15 @@ func (v *values) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn sets the status at the start of a term: it is unknown whether some values are still stored in plain; keep finds out.
+// learn sets the status at the start of a term, when it is unknown whether some values are still
+// stored in plain; keep finds out.
 func (v *values) learn() {
 	if v != nil && (v.wanted || v.Met()) {
 		v.setStatus("not as they are to be yet: the term has just begun")
 	}
 }
 
-// seal turns on sealing. It fails if a daemon could not read sealed values.
+// seal turns on encryption. It fails if a daemon could not read encrypted values.
 func (v *values) seal(ctx context.Context) error {
 	record, err := v.record(ctx)
 	if err != nil {
@@ -73,14 +74,14 @@ func (v *values) seal(ctx context.Context) error {
 	}
 	switch {
 	case v.keyring.State() != "":
-	case record.Keyring != "" || v.Met(): // it is lost, and another one opens nothing
+	case record.Keyring != "" || v.Met(): // the keyring is lost, and another one decrypts nothing
 		return fault.New(fault.Conflict, "values of the store cannot be sealed (--encrypt-values): the cluster has a keyring, and this netmaster does not: copy %s from another one", keyring.Name)
-	default: // before others are asked: nothing is sealed with one that they lack
+	default: // before the other daemons are asked: nothing is encrypted with a keyring that they lack
 		if err := v.keyring.Make(); err != nil {
 			return err
 		}
 	}
-	// Read one value: it shows whether values are sealed already, if this process has not read any yet.
+	// Read one value: it shows whether values are encrypted already, if this process has not read any yet.
 	if _, err := v.db.Get(ctx, mastercfg.ModelKey("global", contivmodel.GlobalName)); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
@@ -98,8 +99,8 @@ func (v *values) seal(ctx context.Context) error {
 	return nil
 }
 
-// cannotRead lists the registered daemons that cannot read sealed values. This netmaster does not count: its registration may be
-// from before it had a keyring.
+// cannotRead lists the registered daemons that cannot read encrypted values. This netmaster does not count: its
+// registration may be older than its keyring.
 func (v *values) cannotRead(ctx context.Context) (blind []string, err error) {
 	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
 		all, err := v.db.Services(ctx, kind)
@@ -117,7 +118,8 @@ func (v *values) cannotRead(ctx context.Context) (blind []string, err error) {
 	return slices.Compact(blind), nil
 }
 
-// keep rewrites values that are not stored as configured, until ctx ends: after the start of a term, and when another key seals.
+// keep rewrites values that are not stored as configured, until ctx ends: at the start of a term, and
+// when another key encrypts.
 func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) {
 	var trouble logging.Trouble
 	for ctx.Err() == nil {
@@ -153,7 +155,7 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 		return err
 	}
 	for keys := range slices.Chunk(outdated, rewrittenAtOnce) {
-		if err := v.admit(); err != nil { // until compaction the history has each of them twice
+		if err := v.admit(); err != nil { // until compaction the history has each value twice
 			return err
 		}
 		if _, err := opened.Update(ctx, func(tx *ledger.Tx) error {
@@ -173,7 +175,7 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 	return nil
 }
 
-// outdated are the keys whose values are not stored as configured.
+// outdated returns the keys whose values are not stored as configured.
 func (v *values) outdated(ctx context.Context) (keys []string, err error) {
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot} {
 		stored, _, err := v.db.List(objdb.AsStored(ctx), root)
@@ -199,7 +201,7 @@ func (v *values) setStatus(say string) {
 	v.say = say
 }
 
-// status is what was told last.
+// status returns the status that was set last.
 func (v *values) status() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -33,7 +33,7 @@ func newPresent(db *objdb.DB) *present {
 	return &present{db: db, pace: rate.NewLimiter(rate.Every(lookEvery), 1), turn: make(chan struct{}, 1)}
 }
 
-// has tells whether the store has a revision. A negative answer is
+// has reports whether the store has a revision. A negative answer is
 // newer than the call, and may have been given to another caller.
 func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 	called := time.Now()

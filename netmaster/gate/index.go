@@ -61,7 +61,7 @@ func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry
 	}
 }
 
-// apply applies one batch, and tells whether nodes have joined or were removed.
+// apply applies one batch, and reports whether nodes have joined or were removed.
 func (x *index) apply(b mirror.Batch) (nodes bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -46,7 +46,7 @@ func (x *index) setEntry(key string, value []byte) {
 	x.registered[s.Hostname]++
 }
 
-// holdsKey tells whether a node has the key pair that its name belongs to.
+// holdsKey reports whether a node has the key pair that its name belongs to.
 func (x *index) holdsKey(host, key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

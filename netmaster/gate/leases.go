@@ -19,7 +19,7 @@ type leaseServer struct {
 	g *Gate
 }
 
-// ownsLease tells whether a lease belongs to a node.
+// ownsLease reports whether a lease belongs to a node.
 func ownsLease(host string, id int64) bool {
 	return id > 0 && id&^0xffffffff == mastercfg.LeasesOf(host)
 }

@@ -162,7 +162,7 @@ func (b *budget) unwatch(n int) {
 	b.watches -= n
 }
 
-// shouldAudit tells whether a refusal gets a line in the audit log, and how many did not since the last line:
+// shouldAudit reports whether a refusal gets a line in the audit log, and how many did not since the last line:
 // thousands of one node would push the lines about changes out of the files.
 func (b *budget) shouldAudit(now time.Time) (left int64, worth bool) {
 	b.mu.Lock()
@@ -170,7 +170,7 @@ func (b *budget) shouldAudit(now time.Time) (left int64, worth bool) {
 	return b.refused.Tell(ratelimit.Refusal, now)
 }
 
-// shouldLog tells whether a refusal also gets a line in the daemon's log.
+// shouldLog reports whether a refusal also gets a line in the daemon's log.
 func (b *budget) shouldLog(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// isOffered tells whether nodes may call a method of etcd's protocol. All others, including future ones, are refused.
+// isOffered reports whether nodes may call a method of etcd's protocol. All others, including future ones, are refused.
 func isOffered(method string) bool {
 	switch method {
 	case pb.KV_Range_FullMethodName, pb.KV_Txn_FullMethodName, pb.Watch_Watch_FullMethodName,

@@ -157,7 +157,7 @@ func (q *rangeRead) begin(header *pb.ResponseHeader) {
 	}
 }
 
-// add adds the visible part of a page, and tells whether the answer is complete.
+// add adds the visible part of a page, and reports whether the answer is complete.
 func (q *rangeRead) add(page *pb.RangeResponse, seen []*mvccpb.KeyValue, count int64) (last bool) {
 	answer := q.answer
 	answer.Count += count
@@ -197,7 +197,7 @@ func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []
 	return err
 }
 
-// mayHaveExisted tells whether a missing key may have had a record whose owner is unknown now: it was deleted
+// mayHaveExisted reports whether a missing key may have had a record whose owner is unknown now: it was deleted
 // before the kept history begins, or before this gate started. A node that reads such a key gets an error
 // instead of "not found", from which it would conclude that the store was replaced.
 func (x *index) mayHaveExisted(key string) bool {

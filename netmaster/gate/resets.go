@@ -28,7 +28,7 @@ type streamCounts struct {
 	begun, resets int
 }
 
-// add counts, and tells whether the limits are exceeded.
+// add counts, and reports whether the limits are exceeded.
 func (c *streamCounts) add(begun, resets int, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -87,7 +87,7 @@ func scopeByKey(key string) (s scope, indexed bool) {
 // readable are the prefixes that a node may read; what it sees there depends on scopes.
 var readable = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix, mastercfg.OperEndpointPrefix}
 
-// mayRead tells whether a node may read a key, or the range from the key to an end.
+// mayRead reports whether a node may read a key, or the range from the key to an end.
 func mayRead(host, key, end string) bool {
 	for _, prefix := range readable {
 		if strings.HasPrefix(key, prefix) {
@@ -101,12 +101,12 @@ func mayRead(host, key, end string) bool {
 	return false
 }
 
-// isFiltered tells whether nodes see different parts of a readable range.
+// isFiltered reports whether nodes see different parts of a readable range.
 func isFiltered(key string) bool {
 	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
-// hasMany tells whether a readable range may have many keys. Global records, and registrations of netmasters,
+// hasMany reports whether a readable range may have many keys. Global records, and registrations of netmasters,
 // are few: a node that has read too much can still find the leader.
 func hasMany(key, end string) bool {
 	return !strings.HasPrefix(key, mastercfg.GlobalRoot) && !(strings.HasPrefix(key, masterPrefix) && end <= objdb.PrefixEnd(masterPrefix))

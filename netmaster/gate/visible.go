@@ -17,7 +17,7 @@ func (x *index) scopeOf(key string, at int64) scope {
 	return r.scope
 }
 
-// sees tells whether a node may see a record of a scope, by the tenants that it has served since before a
+// sees reports whether a node may see a record of a scope, by the tenants that it has served since before a
 // revision. The caller holds the lock.
 func (x *index) sees(host string, s scope, before int64) bool {
 	switch {
@@ -36,7 +36,8 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
 }
 
-// mayServe tells whether a node has joined for a tenant: a join token without tenants is for all. The caller holds the lock.
+// mayServe reports whether a node has joined for a tenant: a join token without tenants is for all. The caller holds
+// the lock.
 func (x *index) mayServe(host, tenant string) bool {
 	joined, known := x.nodes[host]
 	return known && joined.Serves(tenant)

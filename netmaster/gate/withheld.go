@@ -17,14 +17,14 @@ import (
 // Otherwise the node would get an unusable password, end its sessions, and not get the right password later, as
 // the record has the same revision. A node that lists meanwhile has no speaker until then.
 
-// withheld has the nodes from which their record is withheld; the value tells whether the keyring has changed since.
+// withheld has the nodes from which their record is withheld; the value reports whether the keyring has changed since.
 type withheld struct {
 	log   *logrus.Entry
 	mu    sync.Mutex
 	hosts map[string]bool
 }
 
-// withholds tells whether a record is withheld from a node at present, and records that.
+// withholds reports whether a record is withheld from a node at present, and records that.
 func (x *index) withholds(host, key string, value []byte) bool {
 	if key != mastercfg.BgpPrefix+host || x.open == nil || !bytes.Contains(value, []byte(secret.SealedPrefix)) {
 		return false

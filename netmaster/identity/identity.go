@@ -43,7 +43,7 @@ type Identity struct {
 	Session string
 }
 
-// named tells whether identities of a kind have a name.
+// named reports whether identities of a kind have a name.
 func (k Kind) named() bool {
 	return k == Master || k == Node || k == User || k == Token || k == Loopback
 }
@@ -77,16 +77,16 @@ func (i Identity) known() bool { return i.Kind == Nobody || i.Kind == Root || i.
 // maxName is the maximum length of a host name.
 const maxName = 253
 
-// ValidName tells whether an identity may have a name: letters, digits, "_", ".", "@" and "-", at most 253 of
+// ValidName reports whether an identity may have a name: letters, digits, "_", ".", "@" and "-", at most 253 of
 // them, and not "." or "..", which have a meaning in paths.
 func ValidName(name string) bool {
 	return len(name) <= maxName && name != "." && name != ".." && only(name, "_.@-")
 }
 
-// validCluster tells whether a text can be the id of a cluster.
+// validCluster reports whether a text can be the id of a cluster.
 func validCluster(id string) bool { return len(id) <= 64 && only(id, "-") }
 
-// only tells whether a text is not empty and has only letters, digits and some other characters.
+// only reports whether a text is not empty and has only letters, digits and some other characters.
 func only(text, others string) bool {
 	for _, c := range []byte(text) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -3,7 +3,7 @@
 // A token is a text of four parts, CT1.<id>.<secret>.<pin>. The id is where the
 // record of the token is; the record has a hash of the secret, so that a reader of the store
 // cannot join. The pin is the hash of the key of the cluster's authority: a machine that joins
-// compares it before the secret leaves the machine, so that nobody in between gets it.
+// compares it before the secret leaves the machine, so that no man in the middle gets it.
 package jointoken
 
 import (
@@ -50,7 +50,7 @@ func New(pin string) (Token, error) {
 	return Token{ID: text[:idDigits], secret: text[idDigits : idDigits+secretDigits], Pin: pin}, nil
 }
 
-// Is tells whether a text is a token of this kind, valid or not, and not that of another issuer.
+// Is reports whether a text is a token of this kind, valid or not, and not that of another issuer.
 func Is(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), version+".") }
 
 // Parse parses a token. Errors are fault.Invalid and do not contain it.
@@ -89,8 +89,8 @@ func Prove(record mastercfg.JoinToken, t Token) error {
 	return nil
 }
 
-// Admit tells whether the record of a token lets a host join now. again means that the same host has joined with this token
-// before and may not have received the answer: it is not counted again. Refusals are fault.Denied.
+// Admit returns an error, fault.Denied, unless the record of a token lets a host join now. again means that the same
+// host has joined with this token before and may not have received the answer: it is not counted again.
 func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now time.Time) error {
 	refused := func(reason string, args ...any) error {
 		return fault.New(fault.Denied, "join token %s: "+reason, append([]any{t.ID}, args...)...)
@@ -112,7 +112,8 @@ func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now tim
 	return nil
 }
 
-// Unknown is the refusal of a token that does not exist, or has another secret. It does not reveal which, to protect the ids.
+// Unknown is the refusal of a token that does not exist, or has another secret. It does not reveal which, to protect
+// the ids.
 func Unknown(id string) error {
 	return fault.New(fault.Denied, "join token %s: there is none with this id and secret; it may have been removed", id)
 }

@@ -46,7 +46,7 @@ func (p *policies) readAgents(ctx context.Context) error {
 	return nil
 }
 
-// mayUseAnyPod tells whether to write rules about any pod: once the agents of all nodes support them, until an
+// mayUseAnyPod reports whether to write rules about any pod: once the agents of all nodes support them, until an
 // agent without support registers. If a node that was down meanwhile returns with such an agent, its policies
 // deny too much until it has registered.
 func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool {
@@ -59,7 +59,7 @@ func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool
 	return before || all
 }
 
-// isAboutAnyPod tells whether the record of a policy has a rule
+// isAboutAnyPod reports whether the record of a policy has a rule
 // about any pod; false for a damaged record, which is written again.
 func isAboutAnyPod(record []byte) bool {
 	var policy mastercfg.K8sPolicy

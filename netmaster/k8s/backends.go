@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// backend is a backend of a service, and the port of the service that leads to it.
+// backend is a backend of a service, and the port of the service that is forwarded to it.
 type backend struct {
 	mastercfg.K8sBackend
 	port string
@@ -145,7 +145,7 @@ const (
 // owner is what is known about the pod of a backend.
 type owner struct {
 	tenant  string // of the pod; empty: the backend may serve all tenants
-	unknown bool   // the backend may serve nobody, until more is known
+	unknown bool   // the backend may get no clients, until more is known
 	ended   bool   // no process of the pod runs, and its address may have been assigned to another one
 }
 
@@ -269,7 +269,8 @@ func (b *balancer) draining(r ledger.Reader, service mastercfg.K8sService, tenan
 	return append(own, others...), failed
 }
 
-// hasOtherAddress tells whether a pod has addresses, but not this one: it has a new sandbox, or its node has other addresses.
+// hasOtherAddress reports whether a pod has addresses, but not this one: it has a new sandbox, or its node has other
+// addresses.
 func hasOtherAddress(pod *corev1.Pod, address netip.Addr) bool {
 	return len(pod.Status.PodIPs) > 0 && !slices.ContainsFunc(pod.Status.PodIPs, func(p corev1.PodIP) bool {
 		a, err := netip.ParseAddr(p.IP)
@@ -294,8 +295,8 @@ func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
 	return names
 }
 
-// drainsUntil returns when the connections of a backend end that nobody knows to be alive: at the recorded time, or drainsMost from now if
-// none is recorded, or a later one, by a clock that was wrong.
+// drainsUntil returns when the connections of a backend end that is not known to be alive: at the recorded time, or
+// drainsMost from now if none is recorded, or a later one, by a clock that was wrong.
 func drainsUntil(noted, now time.Time) time.Time {
 	if latest := now.Add(drainsMost).UTC().Truncate(time.Second); noted.IsZero() || noted.After(latest) {
 		return latest
@@ -317,7 +318,7 @@ func (b *balancer) nodeAddresses() (map[netip.Addr]struct{}, error) {
 	return all, err
 }
 
-// isFinished tells whether no process of a pod runs any more.
+// isFinished reports whether no process of a pod runs any more.
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

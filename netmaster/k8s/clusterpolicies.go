@@ -178,7 +178,7 @@ func (c *clusterPolicies) set(lister policylisters.ClusterNetworkPolicyLister) {
 	c.lister = lister
 }
 
-// followed tells whether the API server has the kind, as far as is known.
+// followed reports whether the API server has the kind, as far as is known.
 func (c *clusterPolicies) followed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // goneEvery is the interval of checks whether the agent of a deleted node still runs.
 const goneEvery = 10 * time.Second
 
-// joinedByKubernetes tells whether a host has joined as a node of Kubernetes, so that its membership ends with
+// joinedByKubernetes reports whether a host has joined as a node of Kubernetes, so that its membership ends with
 // the node object. If a join token limits it to tenants, an operator has added it and has to remove it: a
 // machine that is reinstalled under that name stays limited.
 func joinedByKubernetes(joined mastercfg.Joined) bool {

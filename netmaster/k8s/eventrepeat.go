@@ -16,7 +16,7 @@ type refusalEvents struct {
 	at map[string]time.Time
 }
 
-// due tells whether to write an event about a refused pod, and records the time if so: the refusal is new or
+// due reports whether to write an event about a refused pod, and records the time if so: the refusal is new or
 // has changed (news), or the last event is eventRepeat ago.
 func (t *refusalEvents) due(pod string, now time.Time, news bool) bool {
 	t.mu.Lock()

@@ -188,7 +188,7 @@ func (w *eventWriter) answered() {
 	w.outage = outage{}
 }
 
-// isRefused tells whether the API server would refuse an event again: the event is invalid, its namespace is
+// isRefused reports whether the API server would refuse an event again: the event is invalid, its namespace is
 // terminating, or netmaster lacks the permission.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)

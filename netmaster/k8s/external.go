@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Whoever may create a service may write any externalIPs; the API server does not check them. Every node routes
+// A user who may create a service may write any externalIPs; the API server does not check them. Every node routes
 // an external address to its switch, which would cut off a machine that has this address. So addresses that belong to
 // others are left out, with an event. If a load balancer assigns the address of a node, only the ports of the service are
 // served there, and the address is not routed to the switch.
@@ -185,8 +185,8 @@ func (b *balancer) servicesAtAddressesOf(object any) (services []string) {
 	return services
 }
 
-// sameAddresses tells whether an update of a Node has left its addresses as they were. Services need not be reconciled after the
-// status updates that kubelet sends every few minutes.
+// sameAddresses reports whether an update of a Node has left its addresses as they were. Services need not be
+// reconciled after the status updates that kubelet sends every few minutes.
 func sameAddresses(before, now any) bool {
 	was, _ := before.(*corev1.Node)
 	is, _ := now.(*corev1.Node)
@@ -291,7 +291,8 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 	return name, nil
 }
 
-// samePort tells whether two services have a port of the same number and protocol. A service may have thousands of ports.
+// samePort reports whether two services have a port of the same number and protocol. A service may have thousands of
+// ports.
 func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
 	type at struct {
 		protocol string

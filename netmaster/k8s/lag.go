@@ -45,7 +45,7 @@ func (l *lag) begin(key string) {
 	}
 }
 
-// end is called when a reconciliation ends; right tells whether it succeeded. It returns the time of the
+// end is called when a reconciliation ends; right reports whether it succeeded. It returns the time of the
 // change; zero: none. Changes since begin keep waiting.
 func (l *lag) end(key string, right bool) (since time.Time) {
 	l.mu.Lock()

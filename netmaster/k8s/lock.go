@@ -10,7 +10,7 @@ func newLock() lock { return make(lock, 1) }
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// lockWithin locks if that is possible in time, and tells whether it did.
+// lockWithin locks if that is possible in time, and reports whether it did.
 func (l lock) lockWithin(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,7 +18,7 @@ const (
 	hashAnnotation   = "kubernetes.io/config.hash"
 )
 
-// isMirror tells whether a pod is the copy of a static pod.
+// isMirror reports whether a pod is the copy of a static pod.
 func isMirror(pod *corev1.Pod) bool {
 	hash := pod.Annotations[hashAnnotation]
 	return mastercfg.IsHash(hash) && pod.Annotations[mirrorAnnotation] == hash

@@ -143,7 +143,7 @@ func selector(s *metav1.LabelSelector) (all classes.Selector) {
 	return all
 }
 
-// hasUnknownOperator tells whether a requirement has an unknown operator. Nothing meets it.
+// hasUnknownOperator reports whether a requirement has an unknown operator. Nothing meets it.
 func hasUnknownOperator(r classes.Requirement) bool {
 	return !slices.Contains([]classes.Operator{classes.In, classes.NotIn, classes.Exists, classes.DoesNotExist}, r.Op)
 }

@@ -60,7 +60,7 @@ func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeO
 	return all
 }
 
-// isPodOnNode tells whether a pod is on a node.
+// isPodOnNode reports whether a pod is on a node.
 func (r *reports) isPodOnNode(o nodeObject, node string) bool {
 	pod, is := r.object(o).(*corev1.Pod)
 	return is && pod.Spec.NodeName == node

@@ -171,12 +171,12 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	return open, nil
 }
 
-// isOpen tells whether a record is to be checked again though its pod does not change.
+// isOpen reports whether a record is to be checked again though its pod does not change.
 func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 	return !isFinished(pod) && (record.Reason != "" || record.Later != "" || waitsForAddress(r, pod, record))
 }
 
-// settled tells whether a pod's record is up to date, as it is after most events: then no plan is needed, which
+// settled reports whether a pod's record is up to date, as it is after most events: then no plan is needed, which
 // others would wait for. A refusal may have to be reported again.
 func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, open bool, err error) {
 	var now mastercfg.K8sPod
@@ -198,7 +198,7 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 	return settled, open, err
 }
 
-// isOf tells whether the record of a key belongs to a pod; true for a damaged record.
+// isOf reports whether the record of a key belongs to a pod; true for a damaged record.
 func isOf(r ledger.Reader, key, pod string) bool {
 	record, err := ledger.Read[mastercfg.K8sPod](r, key)
 	return err != nil || record.Pod() == pod

@@ -153,7 +153,7 @@ func (p *policies) updateSelecting() error {
 	return nil
 }
 
-// hasClusterPolicies tells whether the state has policies of the kind.
+// hasClusterPolicies reports whether the state has policies of the kind.
 func (p *policies) hasClusterPolicies() (has bool) {
 	_ = p.ledger.View(func(r ledger.Reader) error { // the following audit reports unreadable records
 		r.Range(mastercfg.K8sPolicyPrefix+ofClusterPolicy, func(string, []byte) bool {
@@ -235,7 +235,7 @@ func (p *policies) updateEngine(key string) error {
 	return nil
 }
 
-// isJudged tells whether policies can apply to a pod: it has a
+// isJudged reports whether policies can apply to a pod: it has a
 // network of its own, is bound to a node and has not finished.
 func isJudged(pod *corev1.Pod) bool {
 	return !pod.Spec.HostNetwork && pod.Spec.NodeName != "" && !isFinished(pod)

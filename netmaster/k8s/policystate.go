@@ -88,7 +88,7 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 	return s, err
 }
 
-// haveBegun tells whether all initial policies are written.
+// haveBegun reports whether all initial policies are written.
 func (p *policies) haveBegun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

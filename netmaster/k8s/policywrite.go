@@ -112,7 +112,7 @@ func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (number
 	return numbers, other
 }
 
-// writePolicy writes the rules of a policy. It tells whether their effect changes, which it then does in the
+// writePolicy writes the rules of a policy. It reports whether their effect changes, which it then does in the
 // epoch next: the policy has changed, or the pods of lasting classes in its rules.
 func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32, lasting map[uint16]struct{}) (other bool, err error) {
 	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)

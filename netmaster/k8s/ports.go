@@ -12,7 +12,8 @@ import (
 // every node. Kubernetes has no limit.
 const maxPorts = 10 * 1000
 
-// maxRanges is how many source ranges of a service are used, from the first: each has flows at every load balancer address.
+// maxRanges is how many source ranges of a service are used, from the first: each has flows at every load balancer
+// address.
 const maxRanges = 1000
 
 // servedPorts returns the ports of a service that are served: as many as fit, from the first, but at least one.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// isProbed tells whether kubelet sends requests to the address of a pod: probes, or lifecycle hooks of its
+// isProbed reports whether kubelet sends requests to the address of a pod: probes, or lifecycle hooks of its
 // containers, of type http, tcp or grpc. Those with a host field go to that host.
 func isProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), isContainerProbed)

@@ -16,7 +16,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// record returns the record of a pod: its place, or why it has none. A running pod keeps its place, except for its group.
+// record returns the record of a pod: its place, or why it has none. A running pod keeps its place, except for its
+// group.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	before, err := formerPlace(r, pod, before)
 	if err != nil {
@@ -59,8 +60,9 @@ func formerPlace(r ledger.Reader, pod *corev1.Pod, before mastercfg.K8sPod) (mas
 	return before, err
 }
 
-// requested returns what a pod and its namespace request at present: the place, and a record with all other fields. The error
-// is a refusal if the pod cannot have that. A bandwidth or profile that cannot be parsed keeps the former value.
+// requested returns what a pod and its namespace request at present: the place, and a record with all other fields.
+// The error is a refusal if the pod cannot have that. A bandwidth or profile that cannot be parsed keeps the former
+// value.
 func (p *placer) requested(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (record mastercfg.K8sPod, at place, err error) {
 	record = mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
 	isNew, ofPlace := before.Tenant == "", namespace
@@ -122,8 +124,8 @@ func graceOf(pod *corev1.Pod) int64 {
 	return max(grace, 1)
 }
 
-// groupOf returns the group of a running pod: the requested one if it belongs to the pod's network and its range has the
-// pod's address, even if other parts of the request are refused; otherwise the former one, with a refusal.
+// groupOf returns the group of a running pod: the requested one if it belongs to the pod's network and its range has
+// the pod's address, even if other parts of the request are refused; otherwise the former one, with a refusal.
 func groupOf(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod, before string, at place) (string, *refusal) {
 	if at.tenant != record.Tenant || at.network != record.Network {
 		return before, nil // checkUnchanged refuses it

@@ -169,7 +169,7 @@ func (r *reports) refusedBefore() (by map[string][]string, err error) {
 	return by, err
 }
 
-// mayRefuse tells whether a node that does not name a policy may still refuse it: it names only some, or it is
+// mayRefuse reports whether a node that does not name a policy may still refuse it: it names only some, or it is
 // in the cluster and has not reported.
 func (r *reports) mayRefuse(node string, nodes map[string]mastercfg.K8sEnforced) bool {
 	if said, there := nodes[node]; there && said.Number != 0 {

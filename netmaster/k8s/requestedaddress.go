@@ -86,14 +86,14 @@ func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at plac
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
 }
 
-// networkHasFamily tells whether a network has a subnet of the IP family of an address.
+// networkHasFamily reports whether a network has a subnet of the IP family of an address.
 func networkHasFamily(r ledger.Reader, at place, addr netip.Addr) bool {
 	asked := contivmodel.Network{TenantName: at.tenant, NetworkName: at.network}
 	n, err := ledger.Read[contivmodel.Network](r, mastercfg.ModelKey(asked.ModelType(), asked.ModelKey()))
 	return err != nil || master.SubnetLike(&n, netip.PrefixFrom(addr, addr.BitLen())) != ""
 }
 
-// waitsForAddress tells whether a pod was placed with a requested address and has no endpoint yet. It is false if
+// waitsForAddress reports whether a pod was placed with a requested address and has no endpoint yet. It is false if
 // the endpoint cannot be read.
 func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 	if record.Tenant == "" || !record.IPv4.IsValid() && !record.IPv6.IsValid() || len(pod.Status.PodIPs) > 0 || isFinished(pod) {
@@ -103,8 +103,9 @@ func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) 
 	return err == nil && !started
 }
 
-// lostItsAddress tells whether a pod without an endpoint was placed with an address that is not allocated any more: its network
-// or group was recreated with another range. If network or group do not exist, the result is false: the pod is refused for that.
+// lostItsAddress reports whether a pod without an endpoint was placed with an address that is not allocated any
+// more: its network or group was recreated with another range. If network or group do not exist, the result is
+// false: the pod is refused for that.
 func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
 	if !waitsForAddress(r, pod, record) {
 		return false, nil

@@ -16,7 +16,7 @@ func versionOf(object metav1.Object) version {
 	return version{object.GetUID(), object.GetResourceVersion()}
 }
 
-// engineHasAll tells whether the engine has the present versions of all objects that may select a pod of a
+// engineHasAll reports whether the engine has the present versions of all objects that may select a pod of a
 // namespace. It is not updated while policies are written, which may take seconds: a new pod would then get a
 // class that the newest policies do not select, and would not be isolated. Policies with errors are in the
 // engine as well, so no pod waits for them for ever. Deleted policies isolate a while longer.

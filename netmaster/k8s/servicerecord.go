@@ -83,7 +83,7 @@ func sourceRanges(texts []string) (all []netip.Prefix) {
 	return all
 }
 
-// isNeeded tells whether pods of all tenants need a service: the API server's, and DNS.
+// isNeeded reports whether pods of all tenants need a service: the API server's, and DNS.
 func isNeeded(s *corev1.Service) bool {
 	name := s.Namespace + "/" + s.Name
 	return name == "default/kubernetes" || name == "kube-system/kube-dns"

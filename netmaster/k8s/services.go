@@ -110,7 +110,7 @@ func (b *balancer) publishing(object any) (services []string) {
 	return services
 }
 
-// bothRun tells whether a pod has not finished by now.
+// bothRun reports whether a pod has not finished by now.
 func bothRun(_, now any) bool {
 	pod, _ := now.(*corev1.Pod)
 	return pod != nil && !isFinished(pod)

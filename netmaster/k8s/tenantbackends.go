@@ -98,7 +98,8 @@ func (b *balancer) noteVirtual(nowhere map[netip.Addr]string, one backend) error
 	return err
 }
 
-// mayBecomeVirtual tells whether a backend that is no pod has an address that Kubernetes may give to a service, at any time.
+// mayBecomeVirtual reports whether a backend that is no pod has an address that Kubernetes may give to a service, at
+// any time.
 func (b *balancer) mayBecomeVirtual(list []backend) bool {
 	var all []claim
 	for _, object := range b.ranges.GetStore().List() {

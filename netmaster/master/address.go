@@ -11,19 +11,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// space is where an endpoint's addresses come from: a network, and within it
-// the range of its group if that has reserved one.
+// space is where the addresses of an endpoint are allocated: a network, or the range that the
+// endpoint's group has reserved in it.
 type space struct {
 	r        ledger.Reader
-	tx       *ledger.Tx // nil: nothing is taken of it
+	tx       *ledger.Tx // nil: read-only
 	net      mastercfg.CfgNetworkState
 	group    *mastercfg.EndpointGroupState // nil: none
-	own      bool                          // the addresses are of the group's range
+	own      bool                          // the addresses are those of the group's range
 	v4       resources.IPv4Pool
-	cooldown *Cooldown // says which addresses other pods have just had; nil: the endpoint is no pod, the lowest free one will do
+	cooldown *Cooldown // which addresses other pods have just had; nil: the endpoint is no pod, and gets the lowest free address
 }
 
-// openSpace reads the records; groupID is the state id of a group, or empty.
+// openSpace reads the records for an allocation; groupID is the state id of a group, or empty.
 func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
 	s, err := viewSpace(tx, networkID, groupID)
 	if err != nil {
@@ -33,9 +33,8 @@ func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
 	return s, nil
 }
 
-// viewSpace reads them only to tell what can be had.
-// The range of a group is one of its own network.
-// Infra networks have one port per host, which are in no group.
+// viewSpace reads the same records read-only. The range of a group is in its own network. Infra networks have
+// one port per host, which belongs to no group.
 func viewSpace(r ledger.Reader, networkID, groupID string) (*space, error) {
 	s := &space{r: r}
 	var err error
@@ -61,20 +60,21 @@ func networkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv
 	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
 }
 
-// NetworkPool is the pool of a network.
+// NetworkPool returns the address pool of a network.
 func NetworkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
 	return networkPool(r, net)
 }
 
-// GroupPool is the pool of a group that has reserved a range of a network.
+// GroupPool returns the address pool of a group that has reserved a range of a network.
 func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg.EndpointGroupState) (resources.IPv4Pool, error) {
 	return resources.GroupPool(net, group, addresses{r, net.ID})
 }
 
-// takeIPv4 allocates the address of a record that the caller is about to write: the requested one, or the lowest free one; for a
-// pod, the next one whose cooldown is over.
+// takeIPv4 allocates the address of a record that the caller is about to write: the requested one, or the
+// lowest free one; for a pod, the next one whose cooldown is over.
 //
-// A requested address may be held: allocAddress may have handed it out to this very caller. It only must not be in use.
+// A requested address may be held, as allocAddress may have assigned it to this very caller. It only must not be in
+// use.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if requested == "" && s.cooldown != nil {
 		return s.nextIPv4()
@@ -93,7 +93,7 @@ func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// nextIPv4 finds the next address for a pod, and notes it: another leader goes on behind it.
+// nextIPv4 finds the next address for a pod and records it, so that the next leader continues after it.
 func (s *space) nextIPv4() (addr netip.Addr, err error) {
 	counter := mastercfg.IPv4Counter{ID: s.net.ID}
 	if s.own {
@@ -104,7 +104,7 @@ func (s *space) nextIPv4() (addr netip.Addr, err error) {
 	if err := ignoreCorrupt(ignoreNotFound(err)); err != nil {
 		return addr, err
 	}
-	last, _ := netip.ParseAddr(before.Last) // invalid: none was given yet, the lowest will do
+	last, _ := netip.ParseAddr(before.Last) // invalid: none was assigned yet, the lowest will do
 	if addr, err = s.cooldown.next(s.net.ID, last, s.v4); err != nil {
 		return addr, err
 	}
@@ -112,8 +112,8 @@ func (s *space) nextIPv4() (addr netip.Addr, err error) {
 	return addr, ledger.Write(s.tx, key, counter)
 }
 
-// dropIPv4Counter deletes the counter of a network, or of the range of a group. Most have none; whether there is one is read from
-// the index, so that the transaction does not depend on it.
+// dropIPv4Counter deletes the counter of a network, or of the range of a group. Most have none; the index says
+// whether there is one, so that the transaction does not depend on the counter.
 func dropIPv4Counter(tx *ledger.Tx, id string) {
 	var keys []string
 	found(tx, counterTerm+id, func(key string) bool {
@@ -125,7 +125,7 @@ func dropIPv4Counter(tx *ledger.Tx, id string) {
 	}
 }
 
-// checkIPv4 returns an error for an address that is not allocated here, or that is taken: inUse.
+// checkIPv4 returns an error for an address that cannot be allocated here, or that is taken (inUse).
 func (s *space) checkIPv4(addr netip.Addr) (inUse bool, err error) {
 	if err := s.v4.Check(addr); err != nil {
 		return false, err
@@ -149,8 +149,7 @@ func (s *space) checkUnused(addr netip.Addr) error {
 	return nil
 }
 
-// reservedFor is the group whose range holds an address, unless the space is
-// that range; "" if there is none.
+// reservedFor returns the group whose range contains an address, unless the space is that range; "" if there is none.
 func (s *space) reservedFor(addr netip.Addr) string {
 	key, first, _, ok := groupRanges{s.r, s.net.ID}.next(addr)
 	if s.own || !ok || addr.Less(first) {
@@ -160,7 +159,7 @@ func (s *space) reservedFor(addr netip.Addr) string {
 	return mastercfg.EndpointGroupID(tenant, group)
 }
 
-// takeIPv6 finds an address like takeIPv4.
+// takeIPv6 allocates an IPv6 address like takeIPv4.
 func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	if requested == "" {
 		return s.nextIPv6()
@@ -175,7 +174,7 @@ func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	return addr, nil
 }
 
-// checkIPv6 returns an error for an address, like checkIPv4.
+// checkIPv6 checks an IPv6 address like checkIPv4.
 func (s *space) checkIPv6(addr netip.Addr) (inUse bool, err error) {
 	pool, err := s.ipv6()
 	if err != nil {
@@ -190,7 +189,7 @@ func (s *space) checkIPv6(addr netip.Addr) (inUse bool, err error) {
 	return false, nil
 }
 
-// nextIPv6 finds the address after the last one that was handed out, and notes it.
+// nextIPv6 finds the address after the last assigned one, and records it.
 func (s *space) nextIPv6() (addr netip.Addr, err error) {
 	pool, err := s.ipv6()
 	if err != nil {
@@ -211,18 +210,18 @@ func (s *space) ipv6() (resources.IPv6Pool, error) {
 	return resources.NetworkPoolIPv6(&s.net, addresses{s.r, s.net.ID}, counter.LastHost)
 }
 
-// hold notes that an address was handed out to somebody without an endpoint.
+// hold records that an address was assigned without an endpoint.
 func (s *space) hold(address string) error {
 	return ledger.Write(s.tx, mastercfg.HeldKey(s.net.ID, address), mastercfg.HeldAddress{ID: address, NetID: s.net.ID})
 }
 
-// held tells whether an address was handed out to somebody without an endpoint.
+// held reports whether an address was assigned without an endpoint.
 func (s *space) held(addr netip.Addr) bool {
 	_, held := s.tx.Get(mastercfg.HeldKey(s.net.ID, addr.String()))
 	return held
 }
 
-// release ends holding an address. One that is not held stays as it is.
+// release deletes the hold on an address; one that is not held is unaffected.
 func (s *space) release(addr netip.Addr) { s.tx.Delete(mastercfg.HeldKey(s.net.ID, addr.String())) }
 
 func parseRequested(text string) (netip.Addr, error) {
@@ -233,8 +232,7 @@ func parseRequested(text string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// EndpointAt reads the endpoint of a network that has an address; ok is false
-// if there is none.
+// EndpointAt reads the endpoint of a network that has an address; ok is false if there is none.
 func EndpointAt(r ledger.Reader, networkID string, addr netip.Addr) (ep mastercfg.CfgEndpointState, ok bool, err error) {
 	id := endpointAt(r, networkID, addr)
 	if id == "" {
@@ -244,17 +242,17 @@ func EndpointAt(r ledger.Reader, networkID string, addr netip.Addr) (ep mastercf
 	return ep, err == nil, err
 }
 
-// endpointAt finds the endpoint of a network that has an address, "" if none.
+// endpointAt returns the id of the endpoint of a network that has an address; "" if there is none.
 func endpointAt(r ledger.Reader, networkID string, addr netip.Addr) string {
 	return ownerOf(r, networkID, addr, mastercfg.EndpointPrefix)
 }
 
-// serviceAt finds the service of a network that has an address, "" if none.
+// serviceAt returns the id of the service of a network that has an address; "" if there is none.
 func serviceAt(r ledger.Reader, networkID string, addr netip.Addr) string {
 	return ownerOf(r, networkID, addr, mastercfg.ServiceLBPrefix)
 }
 
-// ownerOf finds the id of the record of a kind that has an address.
+// ownerOf returns the id of the record of a kind that has an address.
 func ownerOf(r ledger.Reader, networkID string, addr netip.Addr, kind string) (id string) {
 	found(r, addressTerm(networkID, addr), func(key string) (goOn bool) {
 		var is bool
@@ -266,21 +264,20 @@ func ownerOf(r ledger.Reader, networkID string, addr netip.Addr, kind string) (i
 	return id
 }
 
-// mostNamed is how many endpoints a refusal names.
+// mostNamed is how many endpoints an error names.
 const mostNamed = 10
 
-// EndpointsIn names endpoints of a network for the details of a refusal: the
-// first few.
+// EndpointsIn names the first few endpoints of a network, for the details of an error.
 func EndpointsIn(r ledger.Reader, networkID string) []string {
 	return named(EndpointKeys(r, networkID))
 }
 
-// Members names endpoints of a group in the same way.
+// Members likewise names endpoints of a group.
 func Members(r ledger.Reader, groupID string) []string {
 	return named(MemberKeys(r, groupID))
 }
 
-// MemberKeys are the keys of the endpoints of a group, sorted.
+// MemberKeys returns the sorted keys of the endpoints of a group.
 func MemberKeys(r ledger.Reader, groupID string) []string {
 	var keys []string
 	found(r, memberTerm+groupID, func(key string) bool {
@@ -290,7 +287,7 @@ func MemberKeys(r ledger.Reader, groupID string) []string {
 	return keys
 }
 
-// named says which endpoints keys are of: the first few.
+// named returns the names of the first few endpoints that have these keys.
 func named(keys []string) []string {
 	var names []string
 	for _, key := range keys[:min(len(keys), mostNamed)] {
@@ -299,7 +296,7 @@ func named(keys []string) []string {
 	return names
 }
 
-// EndpointKeys are the keys of the endpoints that have an address in a network, sorted.
+// EndpointKeys returns the sorted keys of the endpoints that have an address in a network.
 func EndpointKeys(r ledger.Reader, networkID string) []string {
 	var keys []string
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
@@ -314,7 +311,7 @@ func EndpointKeys(r ledger.Reader, networkID string) []string {
 	return slices.Compact(keys) // an endpoint may have two addresses
 }
 
-// groupRecord reads the record of a group given by its model key; nil if it has none yet.
+// groupRecord reads the record of a group by its model key; nil if it has none yet.
 func groupRecord(r ledger.Reader, key string) (*mastercfg.EndpointGroupState, error) {
 	tenant, group, _ := strings.Cut(key, ":")
 	rec, err := GetGroup(r, mastercfg.EndpointGroupID(tenant, group))

@@ -11,10 +11,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// AllocAddress hands out an address before there is an endpoint, which is how
-// libnetwork works: it allocates, and names the address when it creates the
-// endpoint. In swarm mode the network may come even later; its first address
-// is then told but not reserved.
+// AllocAddress assigns an address before there is an endpoint, as libnetwork needs it: it allocates an address,
+// and passes it when it creates the endpoint. In swarm mode the network may be created even later; its first
+// address is then returned but not reserved.
 func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool) (string, error) {
 	pool, tenant, err := parsePool(req.AddressPool)
 	if err != nil {
@@ -27,7 +26,7 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	if err != nil {
 		return "", err
 	}
-	preferred := req.PreferredIPv4Address // of the pool's family, whatever its name says
+	preferred := req.PreferredIPv4Address // of the pool's family, despite its name
 	named, _ := netip.ParseAddr(preferred)
 	var addr netip.Addr
 	length := s.net.SubnetLen
@@ -46,8 +45,8 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	return fmt.Sprintf("%s/%d", addr, length), s.hold(addr.String())
 }
 
-// NetworkOfPool is the network that AllocAddress or ReleaseAddress would find for an id and a pool, and its
-// tenant; empty: they find none.
+// NetworkOfPool returns the network that AllocAddress or ReleaseAddress would find for an id and a pool, and
+// its tenant; empty if they would find none.
 func NetworkOfPool(tx *ledger.Tx, networkID, pool string) (id, tenant string) {
 	prefix, owner, err := parsePool(pool)
 	if err != nil {
@@ -60,10 +59,10 @@ func NetworkOfPool(tx *ledger.Tx, networkID, pool string) (id, tenant string) {
 	return s.net.ID, s.net.Tenant
 }
 
-// HeldIn is how many addresses of a network are handed out to somebody without an endpoint.
+// HeldIn counts the addresses of a network that are assigned without an endpoint.
 func HeldIn(r ledger.Reader, networkID string) int { return r.Count(heldTerm + networkID) }
 
-// reserveIPv4 finds an address that must be free.
+// reserveIPv4 allocates an address that must be free.
 func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 	if addr, err := netip.ParseAddr(preferred); err == nil && s.v4.Contains(addr) && s.v4.Taken(addr) {
 		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
@@ -71,7 +70,7 @@ func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 	return s.takeIPv4(preferred)
 }
 
-// reserveIPv6 likewise; "" is any.
+// reserveIPv6 does the same for IPv6; "" means any address.
 func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
 	if addr, err := netip.ParseAddr(preferred); err == nil && (s.held(addr) || serviceAt(s.tx, s.net.ID, addr) != "" || len(PodsThatAsk(s.tx, s.net.ID, addr)) > 0) {
 		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
@@ -79,10 +78,9 @@ func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
 	return s.takeIPv6(preferred)
 }
 
-// ReleaseAddress gives an address back that was handed out without an endpoint.
-// One that an endpoint has stays: runtimes release after they delete the
-// endpoint, when another may already have got the address. The group whose range
-// it was of may be gone.
+// ReleaseAddress releases an address that was assigned without an endpoint. The address of an endpoint stays:
+// runtimes release after they delete the endpoint, when another one may already have got the address. The group
+// whose range contained the address may be gone.
 func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	text, _, _ := strings.Cut(req.IPv4Address, "/")
 	addr, err := netip.ParseAddr(text)
@@ -100,9 +98,8 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	return nil
 }
 
-// findSpace finds the network of an id ("N.T", or "N:G.T" for the range of a
-// group; whatever follows a bar is ignored), or without an id the one that has
-// the pool. Ids are compared, never taken apart: names may hold dots.
+// findSpace finds the network by an id ("N.T", or "N:G.T" for the range of a group; anything after a bar is
+// ignored), or without an id by its pool. Ids are compared, never parsed: names may contain dots.
 func findSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
 	id, _, _ = strings.Cut(id, "|")
 	switch {
@@ -143,8 +140,8 @@ func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, e
 	return found, nil
 }
 
-// formerSpace is findSpace, and finds the network of a range's id, "N:G.T", whose group is gone:
-// the only network "N.T" that there is, wherever the tenant's name begins.
+// formerSpace is findSpace for a group that may be gone: it also finds the network for the id "N:G.T" of its
+// range, which is the only existing network "N.T", wherever the tenant's name begins.
 func formerSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
 	id, _, _ = strings.Cut(id, "|")
 	if s, err := findSpace(tx, id, pool, tenant); !fault.Is(err, fault.NotFound) || !strings.Contains(id, ":") {
@@ -190,7 +187,7 @@ func networkByPool(r ledger.Reader, pool netip.Prefix, tenant string) (string, e
 	return found, nil
 }
 
-// parsePool reads "subnet/len" or "subnet/len:T"; empty gives an invalid prefix.
+// parsePool parses "subnet/len" or "subnet/len:T"; an empty text gives an invalid prefix.
 func parsePool(text string) (pool netip.Prefix, tenant string, err error) {
 	if text == "" {
 		return pool, "", nil
@@ -199,7 +196,7 @@ func parsePool(text string) (pool netip.Prefix, tenant string, err error) {
 	length, tenant, _ := strings.Cut(rest, ":")
 	pool, err = netip.ParsePrefix(addr + "/" + length)
 	if err != nil {
-		// A range pool of a group, "first-last", says nothing about the network.
+		// The range pool of a group, "first-last", does not identify a network.
 		if strings.Contains(addr, "-") {
 			return netip.Prefix{}, "", nil
 		}

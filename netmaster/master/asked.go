@@ -8,9 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Refuses tells why a new endpoint of a network and a group, empty: none, would not get an address that it asks for, in
-// the words that it would be refused with; nil: it would get it. inUse: somebody has the address or has reserved it;
-// else nobody is given it there.
+// Refuses returns the error with which a new endpoint of a network and a group (empty: none) would be refused
+// an address that it requests; nil if it would get it. inUse: the address is taken or reserved; otherwise it
+// cannot be assigned there at all.
 func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why error, inUse bool, err error) {
 	s, err := viewSpace(r, networkID, groupID)
 	if err != nil {
@@ -27,14 +27,14 @@ func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why e
 	return nil, false, err
 }
 
-// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that they are not
-// given to others, who ask for none, before the pods start.
+// askedTerms index pods of Kubernetes by the addresses that they request. These count as taken, so that they
+// are not assigned to endpoints without a request before the pods start.
 func askedTerms(p *struct {
 	Tenant, Network string
 	IPv4, IPv6      netip.Addr
 }) (terms []string) {
 	if p.Tenant == "" {
-		return nil // it is refused
+		return nil // the pod is refused
 	}
 	id := mastercfg.NetworkID(p.Tenant, p.Network)
 	for _, addr := range []netip.Addr{p.IPv4, p.IPv6} {
@@ -45,7 +45,7 @@ func askedTerms(p *struct {
 	return terms
 }
 
-// PodsThatAsk are the keys of the records of pods of Kubernetes that ask for an address of a network.
+// PodsThatAsk returns the keys of the records of pods of Kubernetes that request an address of a network.
 func PodsThatAsk(r ledger.Reader, networkID string, addr netip.Addr) (keys []string) {
 	found(r, askedTerm+networkID+"/"+addr.String(), func(key string) bool {
 		keys = append(keys, key)

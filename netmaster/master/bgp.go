@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// BgpRecord is the record of a BGP speaker.
+// BgpRecord returns the record of a BGP speaker.
 func BgpRecord(b *contivmodel.Bgp) mastercfg.CfgBgpState {
 	return mastercfg.CfgBgpState{
 		ID: b.Hostname, Hostname: b.Hostname, RouterIP: b.Routerip, RouterIPv6: b.Ipv6Routerip,
@@ -28,7 +28,7 @@ func DeriveBgp(tx *ledger.Tx, b *contivmodel.Bgp) error {
 // RemoveBgp deletes the record of a BGP speaker.
 func RemoveBgp(tx *ledger.Tx, host string) { tx.Delete(mastercfg.BgpPrefix + host) }
 
-// routerTerms index BGP speakers by their addresses among the routers outside.
+// routerTerms index BGP speakers by their addresses in the subnet of the external routers.
 func routerTerms(b *contivmodel.Bgp) (terms []string) {
 	for _, text := range []string{b.Routerip, b.Ipv6Routerip} {
 		if link, err := netip.ParsePrefix(text); err == nil { // else empty
@@ -38,8 +38,8 @@ func routerTerms(b *contivmodel.Bgp) (terms []string) {
 	return terms
 }
 
-// OtherRouter is another host than one, whose BGP speaker has an address among the routers outside; empty: none has. Of those that
-// have it in a store of an earlier version it is the first.
+// OtherRouter returns another host whose BGP speaker has an address in the subnet of the external routers;
+// empty if there is none. If several have it, in a store of an earlier version, it is the first.
 func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
 	hosts := slices.DeleteFunc(keysOf(r, routerTerm+a.String(), "Bgp"), func(host string) bool { return host == than })
 	if len(hosts) == 0 {
@@ -48,8 +48,8 @@ func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
 	return slices.Min(hosts)
 }
 
-// RouterIn finds an address of a node among the routers outside in the subnets that a network is to have, and the node; "": there
-// is none.
+// RouterIn finds a BGP speaker whose address is in the subnets of a network to be created, and that
+// address; "" if there is none.
 func RouterIn(r ledger.Reader, n *contivmodel.Network) (host string, at netip.Addr) {
 	four, err4 := resources.ParseSubnet(n.Subnet)
 	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
@@ -63,7 +63,7 @@ func RouterIn(r ledger.Reader, n *contivmodel.Network) (host string, at netip.Ad
 	return host, at
 }
 
-// NetworkOutside is the routed network of encapsulation vlan that has an address; nil: none has.
+// NetworkOutside returns the routed network of encapsulation vlan that contains an address; nil if none does.
 func NetworkOutside(r ledger.Reader, a netip.Addr) (*contivmodel.Network, error) {
 	if a.Is4() {
 		return OverlapIPv4(r, OnVLANs, only(a))

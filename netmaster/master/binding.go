@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Attach makes a policy apply to a group: a binding, and the expansion of each
-// of its rules. The caller links the two objects and stores both.
+// Attach applies a policy to a group: it writes a binding, and the expansion of each rule. The caller
+// links the two objects and stores both.
 func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
 	id := mastercfg.PolicyID(group.ModelKey(), policy.ModelKey())
 	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); exists {
@@ -24,7 +24,7 @@ func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy
 	return ledger.Write(tx, mastercfg.PolicyPrefix+id, binding)
 }
 
-// Detach removes the binding of a policy to a group with all expanded rules.
+// Detach removes the binding of a policy to a group, with all expanded rules.
 func Detach(tx *ledger.Tx, groupKey, policyKey string) error {
 	id := mastercfg.PolicyID(groupKey, policyKey)
 	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); !exists {
@@ -35,7 +35,7 @@ func Detach(tx *ledger.Tx, groupKey, policyKey string) error {
 	return nil
 }
 
-// dropRules removes every expanded rule of a binding.
+// dropRules deletes every expanded rule of a binding.
 func dropRules(tx *ledger.Tx, bindingID string) {
 	tx.Range(mastercfg.PolicyRulePrefix+bindingID+":", func(key string, _ []byte) bool {
 		tx.Delete(key)
@@ -43,21 +43,20 @@ func dropRules(tx *ledger.Tx, bindingID string) {
 	})
 }
 
-// ApplyRule brings the expansions of a rule up to date on every group its
-// policy is attached to. A rule whose peer does not exist has none: it can
-// match nothing, and must not match everything.
+// ApplyRule updates the expansions of a rule in every group that its policy is attached to. A rule whose peer
+// does not exist has no expansion: it must match nothing, rather than everything.
 func ApplyRule(tx *ledger.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
 	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error { return expandOn(tx, binding, rule) })
 }
 
-// RetractRule removes the expansions of a rule everywhere.
+// RetractRule deletes the expansions of a rule in all groups.
 func RetractRule(tx *ledger.Tx, policy *contivmodel.Policy, rule *contivmodel.Rule) error {
 	return onBindings(tx, policy, func(binding mastercfg.EpgPolicy) error {
 		return writeExpansion(tx, binding.ID, rule, nil)
 	})
 }
 
-// Bindings is how many groups a policy, given by its model key, is attached to.
+// Bindings counts the groups that a policy, given by its model key, is attached to.
 func Bindings(r ledger.Reader, policy string) (n int) {
 	found(r, bindingTerm+policy, func(string) bool {
 		n++
@@ -78,7 +77,7 @@ func onBindings(tx *ledger.Tx, policy *contivmodel.Policy, do func(mastercfg.Epg
 	return failed
 }
 
-// expandOn brings the expansions of a rule up to date on one group.
+// expandOn updates the expansions of a rule in one group.
 func expandOn(tx *ledger.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) error {
 	wanted, err := expansion(tx, binding, rule)
 	if err != nil {
@@ -87,7 +86,7 @@ func expandOn(tx *ledger.Tx, binding mastercfg.EpgPolicy, rule *contivmodel.Rule
 	return writeExpansion(tx, binding.ID, rule, wanted)
 }
 
-// expansion is what a rule means for one binding; nothing where a fabric enforces it.
+// expansion returns the expanded rules of a rule for one binding; none where a fabric enforces policies.
 func expansion(r ledger.Reader, binding mastercfg.EpgPolicy, rule *contivmodel.Rule) ([]mastercfg.CfgPolicyRule, error) {
 	if inFabric, err := InFabric(r); inFabric || err != nil {
 		return nil, err
@@ -118,7 +117,7 @@ func writeExpansion(tx *ledger.Tx, bindingID string, rule *contivmodel.Rule, wan
 	return nil
 }
 
-// rulesOf are the readable rules of a policy.
+// rulesOf returns the readable rules of a policy.
 func rulesOf(r ledger.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
 	var rules []*contivmodel.Rule
 	_ = each(r, mastercfg.ModelKey("rule", policy.ModelKey()+":"), func(_ string, rule contivmodel.Rule) error {
@@ -128,14 +127,14 @@ func rulesOf(r ledger.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
 	return rules
 }
 
-// GroupsOf are the keys of the groups that name a policy.
+// GroupsOf returns the keys of the groups that name a policy.
 func GroupsOf(r ledger.Reader, policy *contivmodel.Policy) []string {
 	return keysOf(r, link("policy", policy.ModelKey(), "EndpointGroups"), "endpointGroup")
 }
 
 var errGone = fault.New(fault.NotFound, "object is gone")
 
-// PeerGroup is the name of the group a rule names, if it names one.
+// PeerGroup returns the name of the peer group in a rule, or "".
 func PeerGroup(rule *contivmodel.Rule) string {
 	if rule.FromEndpointGroup != "" {
 		return rule.FromEndpointGroup
@@ -143,7 +142,7 @@ func PeerGroup(rule *contivmodel.Rule) string {
 	return rule.ToEndpointGroup
 }
 
-// ResolvePeer looks up the group and networks a rule names, in its own tenant.
+// ResolvePeer looks up the group and the networks that a rule names, in its own tenant.
 func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 	peer := Peer{From: rule.FromIPAddress, To: rule.ToIPAddress}
 	if name := PeerGroup(rule); name != "" {
@@ -166,9 +165,8 @@ func ResolvePeer(r ledger.Reader, rule *contivmodel.Rule) (Peer, error) {
 	return peer, err
 }
 
-// resolveNetwork finds the subnets of a network a rule names: both, if it has both
-// and the address of the other side does not say which family is meant. The first
-// is that of IPv4, if there are two.
+// resolveNetwork returns the subnets of a network that a rule names: of both families, if the network has both
+// and the address of the other side does not say which is meant. The IPv4 one is first then.
 func resolveNetwork(r ledger.Reader, tenant, name, side, other string) (cidr, cidr6 string, err error) {
 	missing := fault.New(fault.MissingReference, "%s Network not found", side).WithDetails("network " + tenant + ":" + name)
 	network, err := Get[contivmodel.Network](r, tenant+":"+name, missing)
@@ -207,10 +205,9 @@ func resolveNetwork(r ledger.Reader, tenant, name, side, other string) (cidr, ci
 	return cidr, subnet.String(), nil
 }
 
-// GroupChanged re-expands the rules of a tenant that name a group which came
-// or went; change brings their link up to date. Rules outlive their peers:
-// while the peer is away they match nothing, so that a successor with the same
-// name, or with the same id, is never mistaken for it.
+// GroupChanged re-expands the rules of a tenant that name a group which was added or removed; change updates
+// their link. Rules outlive their peers: without the peer they match nothing, so that a successor with the same
+// name or the same id is never mistaken for it.
 func GroupChanged(tx *ledger.Tx, tenant, group string, change func(*contivmodel.Rule)) error {
 	return peerChanged(tx, link("endpointGroup", tenant+":"+group, "MatchRules"), change)
 }

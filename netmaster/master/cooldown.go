@@ -9,26 +9,26 @@ import (
 	"github.com/contiv/netplugin/netmaster/resources"
 )
 
-// cooldownTime is how long an address of a pod stays unused before another pod gets it: endpoint slices, caches
-// and connection trackers have it still. It is that of UDP in connection trackers.
+// cooldownTime is how long an address of a pod stays unused before another pod gets it, as endpoint slices,
+// caches and connection trackers still have it. It is the UDP timeout of connection trackers.
 const cooldownTime = time.Minute
 
-// Cooldown keeps addresses that pods have just had from other pods. Addresses of a network are given to pods one
-// after the other, from its beginning again after its end, and not within cooldownTime as long as others
-// are free. What an attempt to start a pod has had, the next attempt gets again. All this is about
-// addresses of IPv4; those of IPv6 are always given one after the other.
+// Cooldown keeps addresses that pods have just released from other pods. The addresses of a network are
+// assigned to pods in order, from the beginning again after the end, and not within cooldownTime as long as
+// others are free. A new attempt to start a pod gets the addresses of the previous one. All this is about IPv4;
+// IPv6 addresses are always assigned in order.
 //
-// A leader remembers it for its term. The next one knows which address was given last, and goes on behind it.
+// It is in memory for a leader's term. The next leader knows which address was assigned last, and continues after it.
 type Cooldown struct {
 	now func() time.Time
 
 	mu       sync.Mutex
 	cooling  map[addressIn]freed
-	had      map[podIn][]netip.Addr // those of it that cool down
-	sequence []began                // in their order; of those that were given meanwhile, too
+	had      map[podIn][]netip.Addr // those that cool down
+	sequence []began                // in order, including those that were assigned again meanwhile
 }
 
-// began is when the cooldown of an address began.
+// began is the time at which the cooldown of an address began.
 type began struct {
 	addressIn
 	at time.Time
@@ -43,18 +43,18 @@ type addressIn struct {
 // podIn is a pod, by its UID, in a network.
 type podIn struct{ network, pod string }
 
-// freed is since when an address is free, and the UID of the pod that had it.
+// freed is the time since which an address is free, and the UID of the pod that had it.
 type freed struct {
 	since time.Time
 	pod   string
 }
 
-// NewCooldown makes what a term remembers.
+// NewCooldown makes the cooldown of a term.
 func NewCooldown(now func() time.Time) *Cooldown {
 	return &Cooldown{now: now, cooling: map[addressIn]freed{}, had: map[podIn][]netip.Addr{}}
 }
 
-// Given notes that an endpoint is in the store.
+// Given records that an endpoint was written to the store.
 func (c *Cooldown) Given(ep *mastercfg.CfgEndpointState) {
 	if ep.PodUID == "" {
 		return
@@ -66,7 +66,7 @@ func (c *Cooldown) Given(ep *mastercfg.CfgEndpointState) {
 	}
 }
 
-// Freed notes that an endpoint is in the store no more.
+// Freed records that an endpoint was deleted from the store.
 func (c *Cooldown) Freed(ep *mastercfg.CfgEndpointState) {
 	if ep.PodUID == "" {
 		return
@@ -88,7 +88,7 @@ func (c *Cooldown) Freed(ep *mastercfg.CfgEndpointState) {
 func (c *Cooldown) expire(now time.Time) {
 	for len(c.sequence) > 0 {
 		first := c.sequence[0]
-		if freed, cooling := c.cooling[first.addressIn]; cooling && freed.since.Equal(first.at) { // else it was given, and may have been freed again
+		if freed, cooling := c.cooling[first.addressIn]; cooling && freed.since.Equal(first.at) { // else it was assigned, and may have been freed again
 			if now.Sub(first.at) < cooldownTime {
 				return
 			}
@@ -115,7 +115,8 @@ func addressesOf(ep *mastercfg.CfgEndpointState) (all []netip.Addr) {
 	return all
 }
 
-// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid: none.
+// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid if there
+// are none.
 func (c *Cooldown) formerAddresses(network, podUID string) (v4, v6 netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +131,8 @@ func (c *Cooldown) formerAddresses(network, podUID string) (v4, v6 netip.Addr) {
 	return v4, v6
 }
 
-// next finds a free address of a network's pool whose cooldown is over, the first above last, or else the one
-// that was freed first.
+// next finds a free address of a network's pool whose cooldown is over: the first above last, or else
+// the one that was freed first.
 func (c *Cooldown) next(network string, last netip.Addr, p resources.IPv4Pool) (netip.Addr, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// DockerNetwork is docker's id of the network that one of ours, or a group of
-// it, is to docker; "" if docker does not know it. In swarm mode such a network
-// is made and deleted by way of docker, and agents note which it is.
+// DockerNetwork returns docker's id of the docker network that corresponds to a network or a group of it; "" if
+// docker does not know it. In swarm mode such a network is created and deleted through docker, and agents record the
+// id.
 func DockerNetwork(r ledger.Reader, tenant, network, group string) (string, error) {
 	rec, err := ledger.Read[mastercfg.DnetOperState](r, mastercfg.DockerNetworkKey(tenant, network, group))
 	return rec.DocknetUUID, ignoreNotFound(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CreateEndpoint makes the endpoint of a container in a network: addresses of both
-// families, a MAC, the id of its group. It is idempotent by container: the
-// record of an existing endpoint is returned as it is, whatever else differs.
+// CreateEndpoint makes the endpoint of a container in a network: addresses of both families, a MAC, the id of its
+// group. It is idempotent by container: the record of an existing endpoint is returned unchanged, whatever else
+// differs.
 //
-// The address of a pod is one whose cooldown is over. The caller reports the outcome by Given.
+// A pod gets an address whose cooldown is over. The caller reports the outcome by Given.
 func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	req, err := inDefaultGroup(tx, req)
@@ -34,7 +34,7 @@ func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRe
 	}
 	known, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
 	if err == nil && known.NetID != ep.NetID {
-		// Names may hold what joins them; and a host has one endpoint without a container.
+		// Names may contain the separators of ids, and a host has one endpoint without a container.
 		return none, fault.New(fault.Conflict, "endpoint id %s is taken by an endpoint of another network", ep.ID)
 	}
 	if !fault.Is(err, fault.NotFound) {
@@ -61,8 +61,7 @@ func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRe
 	return ep, cmp.Or(putEndpoint(tx, &ep), moveProvider(tx, &created, &ep))
 }
 
-// address gives an endpoint an address of each family that its network has or
-// that is asked for.
+// address assigns an endpoint an address of each family that its network has or that is requested.
 func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
 	var before4, before6 netip.Addr
 	if s.cooldown != nil {
@@ -88,8 +87,9 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 	return nil
 }
 
-// takeRequestedOrFormer takes the requested address, or the one that the same pod had before if it is free, or any. A held address
-// was handed out to another client meanwhile, and an address that a pod requests is kept for that pod.
+// takeRequestedOrFormer takes the requested address, or the one that the same pod had before if it is free, or any.
+// A held address was assigned to another client meanwhile, and an address that a pod requests is reserved for that
+// pod.
 func (s *space) takeRequestedOrFormer(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
 	if requested == "" && before.IsValid() && !s.held(before) && len(PodsThatAsk(s.r, s.net.ID, before)) == 0 {
 		if addr, err := take(before.String()); err == nil {
@@ -99,7 +99,7 @@ func (s *space) takeRequestedOrFormer(take func(requested string) (netip.Addr, e
 	return take(requested)
 }
 
-// inDefaultGroup puts an endpoint without a group into the one of the fabric.
+// inDefaultGroup puts an endpoint without a group into the default group of a fabric.
 func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mastercfg.CreateEndpointRequest, error) {
 	if req.ConfigEP.ServiceName != "" {
 		return req, nil
@@ -113,7 +113,7 @@ func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mas
 	return &grouped, nil
 }
 
-// idOf is the id of the endpoint that is asked for.
+// idOf returns the id of the requested endpoint.
 func idOf(req *mastercfg.CreateEndpointRequest) string {
 	if req.ConfigEP.Container == "" {
 		return mastercfg.NativeEndpointID(req.ConfigEP.Host)
@@ -121,13 +121,13 @@ func idOf(req *mastercfg.CreateEndpointRequest) string {
 	return mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.ConfigEP.Container)
 }
 
-// HasEndpoint tells whether there is already what CreateEndpoint is asked for.
+// HasEndpoint reports whether the endpoint that a request would create exists already.
 func HasEndpoint(r ledger.Reader, req *mastercfg.CreateEndpointRequest) bool {
 	_, has := r.Get(mastercfg.EndpointPrefix + idOf(req))
 	return has
 }
 
-// EndpointsOfTenant is how many endpoints there are in a tenant's networks, but for infra ones, where hosts have theirs.
+// EndpointsOfTenant counts the endpoints in a tenant's networks except infra networks, where hosts have theirs.
 func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 	found(r, tenantTerm+tenant, func(key string) bool {
 		n += r.Count(inTerm + strings.TrimPrefix(key, mastercfg.NetworkPrefix))
@@ -136,12 +136,13 @@ func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 	return n
 }
 
-// HasRoom tells whether a tenant has fewer endpoints than that, infra networks aside. Most often one look tells.
+// HasRoom reports whether a tenant has fewer endpoints than a bound, apart from infra networks. Mostly one look-up
+// is enough.
 func HasRoom(r ledger.Reader, tenant string, endpoints int) bool {
 	return r.Count(endsTerm+tenant) < endpoints || EndpointsOfTenant(r, tenant) < endpoints
 }
 
-// nameable refuses an endpoint whose id is made of what no key can have.
+// nameable returns an error for an endpoint whose id would contain characters that keys cannot have.
 func nameable(ep *mastercfg.CfgEndpointState) error {
 	name := ep.EndpointID
 	if name == "" {
@@ -161,7 +162,7 @@ func openFor(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (*space, error
 		groupID = mastercfg.EndpointGroupID(req.TenantName, req.ConfigEP.ServiceName)
 	}
 	s, err := openSpace(tx, networkID, groupID)
-	// Names hold dots: a network of another tenant can have this id.
+	// Names may contain dots: a network of another tenant can have this id.
 	foreign := err == nil && s.net.Tenant != req.TenantName
 	if foreign || fault.Is(err, fault.NotFound) {
 		missing := "group " + req.ConfigEP.ServiceName
@@ -180,8 +181,7 @@ func openFor(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (*space, error
 	return s, nil
 }
 
-// DeleteEndpoint takes an endpoint away and returns its record as it was. It
-// works when the network or group is already gone.
+// DeleteEndpoint deletes an endpoint and returns its former record. It works when the network or group is already gone.
 func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error) {
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
 	if err != nil {
@@ -191,8 +191,8 @@ func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error
 	return ep, moveProvider(tx, &ep, nil)
 }
 
-// MAC is the address of an endpoint's interface: 02:02 and the four octets of its
-// IPv4 address, or the last four of its IPv6 address if that is all it has.
+// MAC returns the MAC address of an endpoint's interface: 02:02 and the four octets of its IPv4 address, or the
+// last four of its IPv6 address if it has no IPv4.
 func MAC(addr netip.Addr) string {
 	b := addr.As16()
 	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[12], b[13], b[14], b[15])

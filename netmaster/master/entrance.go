@@ -14,21 +14,20 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Entrances are where hosts, and who comes in by them, reach a service: external addresses
-// with its ports, and node ports. They are of the whole cluster, not of a tenant.
+// Entrances are where hosts and external clients reach a service: external addresses with its ports, and node
+// ports. They belong to the whole cluster, not to a tenant.
 
-// Node ports are those of Kubernetes, which hosts leave free: above what is well known
-// and below what the kernel takes for connections of its own.
+// Node ports are those of Kubernetes, which hosts leave free: above the well-known ports and below
+// the kernel's ephemeral ports.
 const (
 	firstNodePort = 30000
 	lastNodePort  = 32767
 )
 
-// mostExternal is how many external addresses a service may have: each has flows for
-// each port and provider.
+// mostExternal is how many external addresses a service may have: each takes flows for each port and provider.
 const mostExternal = 8
 
-// CheckEntrances refuses entrances of a service that make no sense by themselves.
+// CheckEntrances returns an error for entrances of a service that are invalid by themselves.
 func CheckEntrances(s *contivmodel.ServiceLB) error {
 	refuse := func(field, format string, args ...any) error {
 		return fault.New(fault.Invalid, format, args...).WithField(field)
@@ -63,7 +62,7 @@ func CheckEntrances(s *contivmodel.ServiceLB) error {
 	return nil
 }
 
-// splitPort takes "80:8080:TCP" apart; the protocol becomes lower case.
+// splitPort splits "80:8080:TCP"; the protocol becomes lower case.
 func splitPort(text string) (first, second, protocol string) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {
@@ -72,8 +71,8 @@ func splitPort(text string) (first, second, protocol string) {
 	return parts[0], parts[1], strings.ToLower(parts[2])
 }
 
-// checkTaken refuses entrances that another service has, and addresses that the tenant has
-// in a network or that the cluster uses for itself.
+// checkTaken returns an error for entrances that another service has, and for addresses that the tenant has in
+// a network or that the cluster uses itself.
 func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgServiceLBState) error {
 	if len(rec.ExternalIPs)+len(rec.NodePorts) == 0 {
 		return nil
@@ -100,7 +99,7 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 	for _, text := range rec.ExternalIPs {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return err // CheckEntrances
+			return err // CheckEntrances has refused it
 		}
 		if private.IsValid() && private.Contains(a) {
 			return fault.New(fault.Conflict, "external address %s is in the private subnet %s", a, private).WithField("externalIps")
@@ -131,13 +130,13 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 	return nil
 }
 
-// only is a subnet of one address.
+// only returns the subnet of one address.
 func only(a netip.Addr) resources.Subnet {
 	return resources.Subnet{Prefix: inet.Host(a), First: a, Last: a}
 }
 
-// ExternalIn finds an external address of a tenant's services, or, of the tenant OnVLANs, of those of all, in the subnets that a network is
-// to have, and the service; "": there is none.
+// ExternalIn finds an external address of a tenant's services (of all tenants' for OnVLANs) in the subnets of a
+// network to be created, and its service; "" if there is none.
 func ExternalIn(r ledger.Reader, tenant string, n *contivmodel.Network) (service string, at netip.Addr) {
 	four, err4 := resources.ParseSubnet(n.Subnet)
 	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
@@ -153,8 +152,8 @@ func ExternalIn(r ledger.Reader, tenant string, n *contivmodel.Network) (service
 	return service, at
 }
 
-// K8sExternalIn finds an address at which a service of Kubernetes is reached from outside in the subnets that a network is to have, and
-// the service; "": there is none.
+// K8sExternalIn finds an external address of a service of Kubernetes in the subnets of a network to be created,
+// and its service; "" if there is none.
 func K8sExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at netip.Addr, err error) {
 	four, err4 := resources.ParseSubnet(n.Subnet)
 	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
@@ -169,7 +168,7 @@ func K8sExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at 
 	return service, at, err
 }
 
-// entranceTerms index the records of services by their entrances, which only one can have.
+// entranceTerms index the records of services by their entrances, which only one service can have.
 func entranceTerms(rec *mastercfg.CfgServiceLBState) (terms []string) {
 	for _, text := range rec.NodePorts {
 		node, _, protocol := splitPort(text)
@@ -184,8 +183,8 @@ func entranceTerms(rec *mastercfg.CfgServiceLBState) (terms []string) {
 	return terms
 }
 
-// externalTerms index them by their external addresses: with an address, errors about
-// packets come that do not say a port.
+// externalTerms index the records of services by their external addresses: errors about packets are looked up
+// by an address, without a port.
 func externalTerms(rec *mastercfg.CfgServiceLBState) (terms []string) {
 	for _, external := range rec.ExternalIPs {
 		terms = append(terms, shared(externalTerm+external))
@@ -203,7 +202,7 @@ func otherOwner(r ledger.Reader, term, own string) (owner string) {
 	return owner
 }
 
-// tenantOfExternal is another tenant that has an external address; "": none.
+// tenantOfExternal returns another tenant that has an external address; "" if there is none.
 func tenantOfExternal(r ledger.Reader, a netip.Addr, rec *mastercfg.CfgServiceLBState) (tenant string) {
 	found(r, externalTerm+a.String(), func(key string) bool {
 		if _, of, _ := strings.Cut(strings.TrimPrefix(key, mastercfg.ServiceLBPrefix), ":"); of != rec.Tenant {

@@ -13,19 +13,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Connections that were admitted are judged anew in another epoch (docs/pipeline.md, Tiers). Policies of Kubernetes
-// change it where they are written. Rules of groups do where they end the judgement of connections: in a tenant whose
-// policyMode is final. Whoever changes such rules, the group of an endpoint there, or the mode of a tenant, the epoch
-// changes in the same plan; other tenants' rules judge every packet, so nothing has to be judged anew.
+// A new epoch causes admitted connections to be evaluated again (docs/pipeline.md, Tiers). Policies of Kubernetes
+// change it where they are written. Rules of groups change it where they end the evaluation of connections, in a
+// tenant whose policyMode is final: a plan that changes such rules, the group of an endpoint there, or the mode of a
+// tenant also changes the epoch. The rules of other tenants are evaluated for every packet.
 
-// lastFloor leaves numbers for epochs, whatever the clock says.
+// lastFloor leaves numbers for epochs, whatever the clock's time is.
 const lastFloor = math.MaxUint32 - 1<<24
 
-// EpochFloor is what epochs of a term are above that begins: the time, in seconds since 1970, which those of terms before have not come to.
+// EpochFloor returns the number that the epochs of a new term exceed: the time in seconds since 1970,
+// which no earlier term has reached.
 func EpochFloor(began time.Time) uint32 { return uint32(max(0, min(began.Unix(), lastFloor))) }
 
-// NextEpoch is the epoch after another one, above a floor. Switches may know epochs that the store does not, as that has gone back
-// to a backup, and connections that were admitted in these must not count as admitted by what is said today.
+// NextEpoch returns the epoch after another one, above a floor. After the restore of a backup, switches may know
+// epochs that the store does not, and connections admitted in these must not count as admitted by the present
+// policies.
 func NextEpoch(last, floor uint32) uint32 {
 	next := last + 1
 	if next <= floor {
@@ -34,7 +36,8 @@ func NextEpoch(last, floor uint32) uint32 {
 	return next
 }
 
-// rejudging is a part of each plan of a term: it changes the epoch if rules of groups judge otherwise by it.
+// rejudging returns a part of each plan of a term: it changes the epoch if the plan changes the verdicts of group
+// rules.
 func rejudging(floor uint32) func(*ledger.Tx) error {
 	return func(tx *ledger.Tx) error {
 		if !judgesOtherwise(tx) {
@@ -42,17 +45,17 @@ func rejudging(floor uint32) func(*ledger.Tx) error {
 		}
 		epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
 		if fault.Is(err, fault.NotFound) {
-			return nil // nothing is admitted in any
+			return nil // no connection is admitted in any epoch
 		}
-		// Of a damaged one the number is not known; it is above the floor in any case.
+		// The number of a damaged record is unknown; it is above the floor in any case.
 		return ledger.Write(tx, mastercfg.K8sEpochKey, mastercfg.K8sEpoch{Number: NextEpoch(epoch.Number, floor)})
 	}
 }
 
-// judgesOtherwise tells whether a plan has changed the mode of a tenant, or rules of one whose mode is final. What it
-// has changed the epoch for itself does not count twice.
+// judgesOtherwise reports whether a plan has changed the mode of a tenant, or rules of a tenant whose mode is
+// final. It is false if the plan has changed the epoch itself.
 func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
-	rules := map[string]bool{} // tenants of which it has changed some, or who is in which group
+	rules := map[string]bool{} // tenants with changed rules or changed members of groups
 	its := false
 	tx.Changes(func(key string, before, now []byte) bool {
 		its = its || key == mastercfg.K8sEpochKey
@@ -79,13 +82,13 @@ func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
 	return otherwise && !its
 }
 
-// member is what the record of an endpoint says of its group.
+// member is the group in the record of an endpoint.
 type member struct {
 	EndpointGroupID  int    `json:"endpointGroupId"`
 	EndpointGroupKey string `json:"endpointGroupKey"` // G:T; empty: none
 }
 
-// groupIn reads it; of one that cannot be read nothing is known.
+// groupIn reads the group from the record of an endpoint; it is empty if the record cannot be read.
 func groupIn(record []byte) (m member) {
 	_ = json.Unmarshal(record, &m)
 	return m

@@ -23,11 +23,10 @@ type Peer struct {
 	From6, To6 string // IPv6 subnet of a network whose IPv4 subnet stands in From or To; else empty
 }
 
-// Expand says what a rule means for one group its policy is attached to.
+// Expand returns the directional rules of a rule for one group that its policy is attached to.
 //
-// Packets of the direction the rule names are matched by the service port as
-// their destination; where there is a service port at all, the replies get a
-// rule of their own, which matches it as their source.
+// Packets in the direction of the rule are matched by the service port as their destination; if there is a
+// service port, the replies get a rule of their own, which matches it as their source.
 //
 //	            source       destination   addresses        port
 //	in   inRx   peer group   own group     from -> to       destination
@@ -67,7 +66,7 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 	return []mastercfg.CfgPolicyRule{*request}, nil
 }
 
-// protocolNumber reads a name or number; empty is 0, any.
+// protocolNumber parses a protocol name or number; empty is 0, any.
 func protocolNumber(text string) (uint8, error) {
 	n, ok := contivmodel.ProtocolNumber(text)
 	if !ok {
@@ -79,14 +78,14 @@ func protocolNumber(text string) (uint8, error) {
 // given is a field of a rule.
 type given struct{ name, value string }
 
-// What people are told about fields that do not go together.
+// Explanations for fields that do not go together.
 const (
 	incoming = "want what the traffic of direction in comes from, such as fromEndpointGroup web"
 	outgoing = "want what the traffic of direction out goes to, such as toEndpointGroup web"
 	oneOfTwo = "want one of the two"
 )
 
-// CheckRule refuses combinations of fields that have no meaning.
+// CheckRule returns an error for combinations of fields that have no meaning.
 func CheckRule(rule *contivmodel.Rule) error {
 	var (
 		fromNetwork, fromGroup, fromAddress = given{"fromNetwork", rule.FromNetwork}, given{"fromEndpointGroup", rule.FromEndpointGroup}, given{"fromIpAddress", rule.FromIPAddress}
@@ -138,8 +137,7 @@ func CheckRule(rule *contivmodel.Rule) error {
 	return nil
 }
 
-// checkAddress accepts what agents can match: an address or a CIDR. Nothing is
-// the prefix that is not valid.
+// checkAddress parses what agents can match: an address or a CIDR. An empty text gives an invalid prefix.
 func checkAddress(field, text string) (netip.Prefix, error) {
 	if text == "" {
 		return netip.Prefix{}, nil
@@ -150,7 +148,7 @@ func checkAddress(field, text string) (netip.Prefix, error) {
 	return netip.Prefix{}, fault.New(fault.Invalid, "%s %s: want an address or address/length", field, text).WithField(field)
 }
 
-// parseAddresses reads an address or a CIDR.
+// parseAddresses parses an address or a CIDR.
 func parseAddresses(text string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return inet.Host(addr), true
@@ -159,7 +157,7 @@ func parseAddresses(text string) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// OneAddress reads the text of an address, which may have its full length: a/32.
+// OneAddress parses an address, which may have its full prefix length: a/32.
 func OneAddress(text string) (netip.Addr, bool) {
 	prefix, ok := parseAddresses(text)
 	return prefix.Addr(), ok && prefix.IsSingleIP()

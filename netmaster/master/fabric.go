@@ -9,8 +9,8 @@ import (
 // DefaultGroup is the group of endpoints that name none, where a fabric needs one.
 const DefaultGroup = "default-group"
 
-// InFabric tells whether an ACI fabric does the forwarding: it enforces
-// policies itself, and tells groups apart by their VLANs.
+// InFabric reports whether an ACI fabric does the forwarding: it enforces policies itself, and
+// distinguishes groups by their VLANs.
 func InFabric(r ledger.Reader) (bool, error) {
 	config, err := ledger.ReadShared[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
 	if fault.Is(err, fault.NotFound) {
@@ -19,7 +19,7 @@ func InFabric(r ledger.Reader) (bool, error) {
 	return config.NwInfraType == "aci", err
 }
 
-// takeGroupVLAN gives a new group the VLAN by which a fabric tells it apart.
+// takeGroupVLAN assigns a new group the VLAN by which a fabric identifies it.
 func takeGroupVLAN(r ledger.Reader, rec *mastercfg.EndpointGroupState) error {
 	inFabric, err := InFabric(r)
 	if !inFabric || err != nil {

@@ -40,9 +40,8 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 	return rec, PutGroup(tx, rec)
 }
 
-// RemoveGroup deletes a group's record. What it had is free with that; addresses
-// of its range that were handed out and have no endpoint yet stay
-// held by the one that they were given to.
+// RemoveGroup deletes a group's record, which frees its id and its range. Addresses of the range that were
+// assigned but have no endpoint yet stay held.
 func RemoveGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) {
 	dropIPv4Counter(tx, rec.ID)
 	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)

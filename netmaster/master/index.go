@@ -17,30 +17,28 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Owned are the prefixes plans read and write. What agents report about
-// themselves (oper/eps, oper/ovs-driver) is not among them.
-// The registry is: nobody here writes it, but what is freed depends on it.
+// Owned are the prefixes that plans read and write. Reports of agents about themselves (oper/eps, oper/ovs-driver)
+// are not among them. The registry is, although plans do not write it: it decides what is freed.
 var Owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
 	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv4CounterPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,
-	// Where an older netmaster keeps what is free.
+	// Where an older netmaster stores what is free.
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
 }, registries...)
 
-// Follow keeps the state that Open begins with, while another netmaster leads.
+// Follow caches the state that Open begins with, while another netmaster leads.
 func Follow(ctx context.Context, db *objdb.DB) *ledger.Standby {
 	return ledger.Follow(ctx, db, ledger.Config{Owned: Owned, Indexes: indexes()})
 }
 
-// Open opens the ledger of a term with the indexes that plans search. What adds
-// to the store is asked for by admit; nil admits all. Without a standby the
-// state is listed. Whoever makes a plan of the term, connections are judged anew where it has rules of groups judge otherwise (epoch.go).
+// Open opens the ledger of a term with the indexes that plans search. Plans that add to the store must pass
+// admit; nil admits all. Without a standby the state is listed. Each plan of the term changes the epoch if it
+// changes verdicts of group rules (epoch.go).
 func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit func() error) (*ledger.Ledger, error) {
 	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order, Standby: standby})
 }
 
-// Terms that values are found under, besides the numbers of numbers.go. What
-// follows a name in a term is joined by slashes, which no name contains.
+// Index terms, besides the numbers of numbers.go. The parts after a name are joined by slashes, which no name contains.
 const (
 	counterTerm  = "counter/"  // <N.T> or <G:T>: counter of the IPv4 addresses of a network, or of a group's range
 	linkTerm     = "link/"     // <type>/<key>/<link-set>: objects in a link-set of an object
@@ -48,25 +46,25 @@ const (
 	ipv4Term     = "ipv4/"     // <T>/<last address>: networks by the end of their range
 	ipv6Term     = "ipv6/"     // <T>/<last address>
 	runningTerm  = "running/"  // <N.T>: endpoints whose container runs
-	cidTerm      = "cid/"      // <container id>: the same
+	cidTerm      = "cid/"      // <container id>: likewise
 	memberTerm   = "member/"   // <G:T>: endpoints of a group
 	hostTerm     = "host/"     // <host label>: endpoints of a host
 	staticTerm   = "static/"   // <host label>: endpoints of static pods of Kubernetes on a host, counted
 	inTerm       = "in/"       // <N.T>: endpoints in a network, counted
-	heldTerm     = "held/"     // <N.T>: addresses of a network that are handed out without an endpoint, counted
+	heldTerm     = "held/"     // <N.T>: addresses of a network that are assigned without an endpoint, counted
 	endsTerm     = "ends/"     // <T>: endpoints in networks whose ids end like those of a tenant, counted
-	tenantTerm   = "tenant/"   // <T>: networks of a tenant but infra ones
+	tenantTerm   = "tenant/"   // <T>: networks of a tenant except infra networks
 	agentTerm    = "agent/"    // <host label>: registrations of its agent
-	machineTerm  = "machine/"  // <address>: registrations of agents whose machines have it
+	machineTerm  = "machine/"  // <address>: registrations of agents whose machine has it
 	rangeTerm    = "range/"    // <N.T>/<last address>/<first address>: groups with a range of a network
-	poolTerm     = "pool/"     // N:G.T: groups, as container runtimes name their range
+	poolTerm     = "pool/"     // N:G.T: groups, by the container runtimes' name of their range
 	subnetTerm   = "subnet/"   // <subnet>: networks of any tenant
-	entranceTerm = "entrance/" // the one service that is reached by it, such as "node port 30080 of tcp"
+	entranceTerm = "entrance/" // the one service that is reached there, such as "node port 30080 of tcp"
 	externalTerm = "external/" // <address>: services that have it
 	bindingTerm  = "binding/"  // <T:P>: bindings of a policy
-	routerTerm   = "router/"   // <address>: BGP speakers that have it among the routers outside
-	askedTerm    = "asked/"    // <N.T>/<address>: pods of Kubernetes that ask for it
-	reachedTerm  = "reached/"  // <address>: registrations of agents, and of ends of their tunnels, that are reached there
+	routerTerm   = "router/"   // <address>: BGP speakers that have it in the subnet of the external routers
+	askedTerm    = "asked/"    // <N.T>/<address>: pods of Kubernetes that request it
+	reachedTerm  = "reached/"  // <address>: registrations of agents, and of tunnel ends, that are reached there
 )
 
 func indexes() []ledger.Index {
@@ -146,9 +144,8 @@ func serviceTerms(s *contivmodel.ServiceLB) []string {
 	return []string{link("network", s.TenantName+":"+s.NetworkName, "Servicelbs")}
 }
 
-// networkTerms order the networks of a tenant by the last address of their
-// range: networks of a tenant do not overlap, so the first one that ends at or
-// after an address is the only one that can hold it.
+// networkTerms sort the networks of a tenant by the last address of their range: networks of a tenant do not
+// overlap, so the first one that ends at or after an address is the only one that can contain it.
 func networkTerms(n *contivmodel.Network) []string {
 	var terms []string
 	add := func(family, subnet string, last netip.Addr) {
@@ -182,7 +179,7 @@ func vipTerms(s *mastercfg.CfgServiceLBState) []string {
 func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost, PodUID string }) []string {
 	terms := append(addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address), shared(ledger.CountedTerm(inTerm+ep.NetID)))
 	for rest := ep.NetID; ; {
-		_, after, found := strings.Cut(rest, ".") // names of networks may have dots, too, and so may those of tenants
+		_, after, found := strings.Cut(rest, ".") // names of networks and of tenants may contain dots
 		if !found {
 			break
 		}
@@ -203,12 +200,12 @@ func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, Endpo
 	return terms
 }
 
-// shared is a term that many values have: there is one copy of it in memory.
+// shared returns the one copy in memory of a term that many values have.
 func shared(term string) string { return unique.Make(term).Value() }
 
 func agentTerms(s *struct{ Hostname string }) []string { return []string{agentTerm + s.Hostname} }
 
-// machineTerms are those of a registration of an agent, which says what addresses its machine has. As many count as agents take.
+// machineTerms index the registration of an agent by the addresses of its machine, as many of them as agents accept.
 func machineTerms(s *struct {
 	HostAddr  string
 	Addresses []string
@@ -222,12 +219,13 @@ func machineTerms(s *struct {
 	return slices.Compact(terms)
 }
 
-// MachineWith is the host label of a machine that has an address on an interface, as its agent registers; empty: none has.
+// MachineWith returns the host label of the machine that has an address on an interface, as its agent has
+// registered it; empty if none has.
 func MachineWith(r ledger.Reader, a netip.Addr) (host string) {
 	return registeredUnder(r, machineTerm+a.String())
 }
 
-// reachedTerms are the one of a registration of an agent, or of the end of its tunnels.
+// reachedTerms index the registration of an agent, or of a tunnel end, by its address.
 func reachedTerms(s *struct{ HostAddr string }) []string {
 	a, err := netip.ParseAddr(s.HostAddr)
 	if err != nil {
@@ -236,12 +234,12 @@ func reachedTerms(s *struct{ HostAddr string }) []string {
 	return []string{reachedTerm + a.Unmap().String()}
 }
 
-// NodeAt is the host label of a node whose agent, or whose end of tunnels, is reached at an address; empty: none is.
+// NodeAt returns the host label of the node whose agent or tunnel end is reached at an address; empty if there is none.
 func NodeAt(r ledger.Reader, a netip.Addr) (host string) {
 	return registeredUnder(r, reachedTerm+a.String())
 }
 
-// registeredUnder is the host label of a registration that is indexed under a term; empty: there is none.
+// registeredUnder returns the host label of a registration that is indexed under a term; empty if there is none.
 func registeredUnder(r ledger.Reader, term string) (host string) {
 	found(r, term, func(key string) bool {
 		s, err := ledger.Read[struct{ Hostname string }](r, key)
@@ -251,7 +249,7 @@ func registeredUnder(r ledger.Reader, term string) (host string) {
 	return host
 }
 
-// heldTerms are the index terms of a held address, which has the key <N.T>/<address>.
+// heldTerms index a held address, whose key is <N.T>/<address>.
 func heldTerms(key string, _ []byte) []string {
 	networkID, address, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
 	return append(addressTerms(networkID, address), shared(ledger.CountedTerm(heldTerm+networkID)))
@@ -272,7 +270,7 @@ func networkNumbers(n *struct {
 	return []string{numberTerm(vniSet, n.ExtPktTag), numberTerm(localSet, n.PktTag)}
 }
 
-// tenantTerms have a network found by its tenant, unless every host has an endpoint in it.
+// tenantTerms index a network by its tenant, unless every host has an endpoint in it.
 func tenantTerms(n *struct{ Tenant, NwType string }) []string {
 	if n.NwType == "infra" {
 		return nil
@@ -280,8 +278,7 @@ func tenantTerms(n *struct{ Tenant, NwType string }) []string {
 	return []string{tenantTerm + n.Tenant}
 }
 
-// groupNumbers are the id of a group and its VLAN: that of its network, or in a
-// fabric one of its own.
+// groupNumbers are the id of a group and its VLAN: that of its network, or in a fabric its own.
 func groupNumbers(g *struct {
 	EndpointGroupID int
 	PktTagType      string
@@ -307,7 +304,7 @@ func found(r ledger.Reader, term string, visit func(key string) bool) {
 	r.Search(term, "", func(at, key string) bool { return at == term && visit(key) })
 }
 
-// keysOf are the model keys of the objects of a type that are indexed under a term.
+// keysOf returns the model keys of the objects of a type that are indexed under a term.
 func keysOf(r ledger.Reader, term, objType string) []string {
 	var keys []string
 	prefix := mastercfg.ModelKey(objType, "")

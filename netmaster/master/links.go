@@ -6,18 +6,14 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A link-set lists the objects that refer to an object, or belong to it. It is
-// not stored: the record of a tenant with ten thousand networks would be a
-// megabyte, to be read and written with each of them. What is in it follows
-// from the other objects, by their keys (a rule's begins with that of its
-// policy) or by an index (a group names its policies). Complete fills it in
-// when somebody asks; links are symmetric because there is only one of each.
+// A link-set lists the objects that refer to an object, or belong to it. It is not stored: the record of a tenant
+// with ten thousand networks would be a megabyte, read and written with each of them. Its contents follow from the
+// other objects, by their keys (a rule's begins with that of its policy) or by an index (a group names its
+// policies). Complete fills it in when it is requested; links are symmetric because each is stored once only.
 //
-// The link of a group to an application profile is found in the same way: it is
-// the first of those that list the group.
+// The link of a group to an application profile is found in the same way: it is the first profile that lists the group.
 //
-// Link-sets that repeat a field of the object itself (the policies of a group)
-// do not grow with others and are stored.
+// Link-sets that repeat a field of the object itself (the policies of a group) do not grow with others and are stored.
 
 // linkSet is one link-set that is not stored.
 type linkSet struct {
@@ -76,7 +72,7 @@ func Complete(r ledger.Reader, o contivmodel.Object) {
 	}
 }
 
-// members are the links that belong into the set of an object.
+// members returns the links that belong into the set of an object.
 func (s linkSet) members(r ledger.Reader, o contivmodel.Object) contivmodel.LinkSet {
 	var links contivmodel.LinkSet
 	prefix := mastercfg.ModelKey(s.from, "")
@@ -96,7 +92,7 @@ func (s linkSet) members(r ledger.Reader, o contivmodel.Object) contivmodel.Link
 	return links
 }
 
-// withoutLinkSets calls store while the link-sets that are not stored are empty.
+// withoutLinkSets calls store with empty link-sets in place of those that are not stored.
 func withoutLinkSets(o contivmodel.Object, store func() error) error {
 	for _, set := range linkSets[o.ModelType()] {
 		links := set.of(o)

@@ -9,8 +9,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// byName lets the refusal because of a missing record say what it is of, instead
-// of where the store would have it.
+// byName makes the error about a missing record name the object instead of its key in the store.
 func byName(what, id string, err error) error {
 	if fault.Is(err, fault.NotFound) {
 		return fault.New(fault.NotFound, "key not found: %s %s", what, id)
@@ -30,8 +29,8 @@ func Get[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, missing e
 	return &v, nil
 }
 
-// GetShared is Get for an object that a plan with many changes needs again and again:
-// it is decoded once (see ledger.ReadShared) and must not be changed.
+// GetShared is Get for an object that a plan with many changes reads often: it is decoded once (see
+// ledger.ReadShared) and must not be changed.
 func GetShared[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, missing error) (P, error) {
 	v, err := ledger.ReadShared[T](r, mastercfg.ModelKey(P(new(T)).ModelType(), key))
 	if fault.Is(err, fault.NotFound) {
@@ -43,13 +42,13 @@ func GetShared[T any, P contivmodel.Pointer[T]](r ledger.Reader, key string, mis
 	return v, nil
 }
 
-// Exists tells whether a model object is stored, readable or not.
+// Exists reports whether a model object is stored, readable or not.
 func Exists(r ledger.Reader, objType, key string) bool {
 	_, ok := r.Get(mastercfg.ModelKey(objType, key))
 	return ok
 }
 
-// Put stores a model object under the key its fields make.
+// Put stores a model object under the key that its fields form.
 func Put(tx *ledger.Tx, o contivmodel.Object) error {
 	o.SetKey(o.ModelKey())
 	return withoutLinkSets(o, func() error {
@@ -57,13 +56,13 @@ func Put(tx *ledger.Tx, o contivmodel.Object) error {
 	})
 }
 
-// Drop removes a model object.
+// Drop deletes a model object.
 func Drop(tx *ledger.Tx, o contivmodel.Object) {
 	tx.Delete(mastercfg.ModelKey(o.ModelType(), o.ModelKey()))
 }
 
-// each visits the readable values below a prefix that need not end in a slash,
-// in the order of keys. Unreadable ones are left to the reconciler to report.
+// each visits the readable values below a prefix, which need not end in a slash, in the order of keys. The
+// reconciler reports unreadable ones.
 func each[T any](r ledger.Reader, prefix string, visit func(key string, v T) error) error {
 	var failed error
 	r.Range(prefix, func(key string, value []byte) bool {
@@ -77,8 +76,8 @@ func each[T any](r ledger.Reader, prefix string, visit func(key string, v T) err
 	return failed
 }
 
-// IsNew tells whether nobody has configured the cluster yet: it has no network, and no
-// tenant but the one that every cluster has.
+// IsNew reports whether the cluster is not configured yet: it has no network, and only the tenant that every cluster
+// has.
 func IsNew(r ledger.Reader) bool {
 	isNew := true
 	for _, objType := range []string{"network", "tenant"} {

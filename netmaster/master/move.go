@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Takes tells why a group cannot have an endpoint as it is: the group's range has other
-// addresses. An empty group id means none, which is always possible.
+// Takes returns an error if an endpoint, with its addresses, cannot belong to a group: the group's range has
+// other addresses. An empty group id means none, which is always possible.
 func Takes(r ledger.Reader, ep *mastercfg.CfgEndpointState, groupID string) error {
 	if groupID == "" {
 		return nil
@@ -29,8 +29,8 @@ func Takes(r ledger.Reader, ep *mastercfg.CfgEndpointState, groupID string) erro
 	return nil
 }
 
-// MoveEndpoint puts an endpoint into another group that takes it, or with an empty group id into
-// none. It keeps its addresses.
+// MoveEndpoint moves an endpoint to another group that accepts it, or with an empty group id to none. It keeps its
+// addresses.
 func MoveEndpoint(tx *ledger.Tx, ep mastercfg.CfgEndpointState, groupID string) error {
 	ep.ServiceName, ep.EndpointGroupKey, ep.EndpointGroupID = "", "", 0
 	if groupID != "" {

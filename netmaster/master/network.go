@@ -34,8 +34,8 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 	return putNetwork(tx, &rec)
 }
 
-// composedIDFree refuses a network whose id another one has: names may contain
-// dots, so that a.b of tenant c and a of tenant b.c have the same.
+// composedIDFree returns an error for a network whose id another one has: names may contain dots, so that a.b
+// of tenant c and a of tenant b.c have the same.
 func composedIDFree(r ledger.Reader, id string) error {
 	_, err := GetNetwork(r, id)
 	if fault.Is(err, fault.NotFound) {
@@ -44,12 +44,12 @@ func composedIDFree(r ledger.Reader, id string) error {
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.Conflict, "network id %s is taken, by a network of another tenant: use another name", id) // which is not for everybody to know
+	return fault.New(fault.Conflict, "network id %s is taken, by a network of another tenant: use another name", id) // its name is not for every user to know
 }
 
-// NetworkVacated refuses a new network while endpoints of a deleted one of its
-// name are still there: an infra network goes before its endpoints, which hosts
-// release one by one. They have addresses the new network would give away again.
+// NetworkVacated returns an error for a new network while endpoints of a deleted one of its name
+// still exist: an infra network is deleted before its endpoints, which hosts release one by one. The
+// new network would assign their addresses again.
 func NetworkVacated(r ledger.Reader, id string) error {
 	left := EndpointKeys(r, id)
 	if len(left) == 0 {
@@ -58,8 +58,8 @@ func NetworkVacated(r ledger.Reader, id string) error {
 	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(EndpointsIn(r, id)...)
 }
 
-// RemoveNetwork deletes a network's record, with what is noted of its addresses.
-// What endpoints are left provide nothing any more.
+// RemoveNetwork deletes a network's record, with the counters and holds of its addresses. Endpoints
+// that remain are no providers any more.
 func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 	for _, ep := range readFound(tx, runningTerm+rec.ID) {
 		if err := moveProvider(tx, &ep, nil); err != nil {

@@ -15,26 +15,23 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Reports is how what agents have reported is found and deleted: a transaction that fails
-// once the term is over.
+// Reports finds and deletes what agents have reported; a transaction fails once the term is over.
 type Reports interface {
 	List(ctx context.Context, prefix string) ([]objdb.KV, int64, error)
 	Txn(ctx context.Context, t objdb.Txn) (rev int64, ok bool, err error)
 }
 
-// NodeCollector frees the endpoints of nodes that went away for good.
+// NodeCollector frees the endpoints of nodes that are gone for good.
 //
-// A node with endpoints whose agent is not registered gets a record with the time
-// that is left to it. Only the time counts during which a leader has seen the
-// node gone, by its own clock's progress: leaders whose clocks differ, or one
-// whose clock is set, free nothing early. The record is written again now and
-// then, so that a change of leader costs a small part of the time at most.
+// A node with endpoints whose agent is not registered gets a record with its remaining time. Only the time
+// during which a leader has seen the node gone counts, by the progress of the leader's own clock: leaders whose
+// clocks differ, or one whose clock is set, free nothing early. The record is updated now and then, so that a
+// change of leader costs a small part of the time at most.
 //
-// A node that comes back loses the record; when the time is over first, its
-// endpoints are deleted, a few in each transaction, and the record goes last, so
-// that an interrupted collection is taken up again. The ledger follows the
-// registry, which each of these transactions reads: a node that comes back at
-// that moment keeps what it still has.
+// The record of a node that returns is deleted. If the time is over first, the node's endpoints are deleted, a few
+// in each transaction, and the record last, so that an interrupted collection is resumed. The ledger follows the
+// registry, which each of these transactions reads: a node that returns at that moment keeps its remaining
+// endpoints.
 type NodeCollector struct {
 	ledger   Ledger
 	reports  Reports
@@ -42,7 +39,7 @@ type NodeCollector struct {
 	grace    time.Duration
 	log      *logrus.Entry
 	gone     map[string]countdown // nodes this leader sees gone, by host label
-	reported []objdb.KV           // by all agents of endpoints, as it was at the first need of this sweep
+	reported []objdb.KV           // by all agents about endpoints, listed when first needed in this sweep
 	listed   bool
 }
 
@@ -54,19 +51,19 @@ type countdown struct {
 
 func (c countdown) leftAt(now time.Time) time.Duration { return c.left - now.Sub(c.at) }
 
-// parts is into how many steps the time of a node is divided in its record.
+// parts is the number of steps in which the time of a node is counted down in its record.
 const parts = 24
 
 // freedAtOnce is how many endpoints are deleted in one transaction.
 const freedAtOnce = 32
 
-// NewNodeCollector makes the collector of a term, which tells cooldown what it frees.
+// NewNodeCollector makes the collector of a term, which reports freed endpoints to cooldown.
 func NewNodeCollector(ledger Ledger, reports Reports, cooldown *Cooldown, grace time.Duration, log *logrus.Entry) *NodeCollector {
 	return &NodeCollector{ledger: ledger, reports: reports, cooldown: cooldown, grace: grace, log: log.WithField("component", "nodegc"), gone: map[string]countdown{}}
 }
 
-// Sweep looks at all nodes once. One that cannot be dealt with keeps no other waiting, and
-// the time of all of them passes, whether or not it can be written down.
+// Sweep checks all nodes once. A failure at one delays no other, and the time of all of them passes,
+// whether or not it can be recorded.
 func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	defer func() { c.reported, c.listed = nil, false }()
 	var missing []string
@@ -113,7 +110,8 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// countDown returns the time left to a node: by its record at first, and when the record has less; for a removed node, none.
+// countDown returns the time left to a node: that of its record at first, and whenever the record has
+// less; zero for a removed node.
 func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time.Time) countdown {
 	stored, err := time.ParseDuration(record.Remaining)
 	if err != nil {
@@ -125,7 +123,7 @@ func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time
 	return countdown{min(stored, c.grace), now}
 }
 
-// writeLeft writes the time left to a node, at first and then whenever a part of it has passed.
+// writeLeft records the time left to a node, at first and then whenever a part of it has passed.
 func (c *NodeCollector) writeLeft(ctx context.Context, record mastercfg.NodeGC, host string, now time.Time) error {
 	since, left := c.gone[host].at, c.gone[host].leftAt(now)
 	stored, unknown := time.ParseDuration(record.Remaining)
@@ -153,16 +151,17 @@ func (c *NodeCollector) writeLeft(ctx context.Context, record mastercfg.NodeGC, 
 	return nil
 }
 
-// isRecorded tells whether the record of a node is still the one that was read; the empty one: there is none.
+// isRecorded reports whether the record of a node is still the one that was read; the empty one means none.
 func isRecorded(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error) {
 	present, err := ledger.Read[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix+host)
 	return present == record, ignoreNotFound(err)
 }
 
-// forget ends the time of a node that is back, or has no endpoints any more: of the latter what its agent has reported goes, too.
+// forget deletes the record of a node that is back or has no endpoints any more; of the latter the
+// reports of its agent are deleted, too.
 func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) error {
 	if err := c.dropReported(ctx, record.ID); err != nil {
-		return err // while the record is there it is tried again
+		return err // it is retried while the record exists
 	}
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		same, err := isRecorded(tx, record.ID, record)
@@ -178,8 +177,8 @@ func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) err
 	return nil
 }
 
-// collect deletes the endpoints of a node whose time is over. One that cannot be deleted
-// keeps the record and what the agent has reported, and no other endpoint.
+// collect deletes the endpoints of a node whose time is over. If one cannot be deleted, the record and the
+// agent's reports remain, but no other endpoint does.
 func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	freed := 0
 	var failed []error
@@ -201,7 +200,7 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 			c.cooldown.Freed(&some.deleted[i])
 		}
 		for _, id := range some.ids {
-			// The same endpoint may have been made again, and be reported.
+			// The same endpoint may have been created and reported again.
 			failed = append(failed, c.drop(ctx, mastercfg.OperEndpointPrefix+id, objdb.Absent(mastercfg.EndpointPrefix+id)))
 		}
 		if freed += len(some.ids); len(some.ids) == 0 {
@@ -215,15 +214,15 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	return errors.Join(append(failed, c.end(ctx, host))...)
 }
 
-// freedSome is what a transaction did that deletes some endpoints of a node.
+// freedSome is the result of a transaction that deletes some endpoints of a node.
 type freedSome struct {
 	back    bool     // the node is registered again: nothing was deleted
 	ids     []string // of the endpoints
 	deleted []mastercfg.CfgEndpointState
-	refused string // id of the endpoint that could not be deleted, and nothing was
+	refused string // id of the endpoint that could not be deleted, so that nothing was
 }
 
-// freeSome deletes some endpoints of a node in one transaction, but for those that are stuck.
+// freeSome deletes some endpoints of a node in one transaction, except those that are stuck.
 func (c *NodeCollector) freeSome(ctx context.Context, host string, stuck map[string]bool) (some freedSome, err error) {
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		some = freedSome{back: isRegistered(tx, host)}
@@ -249,7 +248,7 @@ func (c *NodeCollector) freeSome(ctx context.Context, host string, stuck map[str
 	return some, err
 }
 
-// end deletes what a node without endpoints has reported, and then its record, by which the node is found until then.
+// end deletes the reports of a node without endpoints, and then its record, by which the node is found until then.
 func (c *NodeCollector) end(ctx context.Context, host string) error {
 	if err := c.dropReported(ctx, host); err != nil {
 		return err
@@ -266,8 +265,8 @@ func (c *NodeCollector) end(ctx context.Context, host string) error {
 	return nil
 }
 
-// dropReported deletes what the agent of a node has reported of its switch, and of endpoints that are gone, unless
-// it comes back.
+// dropReported deletes the reports of a node's agent about its switch and about endpoints that are
+// gone, unless the agent returns.
 func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 	var guards []objdb.Guard
 	back := false
@@ -284,8 +283,8 @@ func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 	return errors.Join(c.dropEndpoints(ctx, host), c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...), c.drop(ctx, mastercfg.K8sEnforcedKey(host), guards...))
 }
 
-// dropEndpoints deletes what a node has reported of endpoints that are gone: an operator has freed them, or a collection that was
-// interrupted.
+// dropEndpoints deletes the reports of a node about endpoints that are gone: freed by an operator, or by a
+// collection that was interrupted.
 func (c *NodeCollector) dropEndpoints(ctx context.Context, host string) error {
 	if !c.listed {
 		all, _, err := c.reports.List(ctx, mastercfg.OperEndpointPrefix)
@@ -305,7 +304,7 @@ func (c *NodeCollector) dropEndpoints(ctx context.Context, host string) error {
 	return errors.Join(failed...)
 }
 
-// drop deletes what an agent that is gone had reported, if the guards hold.
+// drop deletes a report of an agent that is gone, if the guards hold.
 func (c *NodeCollector) drop(ctx context.Context, key string, guards ...objdb.Guard) error {
 	_, _, err := c.reports.Txn(ctx, objdb.Txn{If: guards, Deletes: []string{key}})
 	if err != nil {
@@ -314,13 +313,13 @@ func (c *NodeCollector) drop(ctx context.Context, key string, guards ...objdb.Gu
 	return nil
 }
 
-// registries are where agents are registered.
+// registries are the prefixes of agents' registrations.
 var registries = []string{
 	objdb.ServicePrefix + mastercfg.AgentVTEPService + "/", objdb.ServicePrefix + mastercfg.AgentService + "/",
 }
 
-// isRegistered tells whether the agent of a node is registered. In a plan the answer is guarded: the transaction fails if the
-// agent registers meanwhile.
+// isRegistered reports whether the agent of a node is registered. In a plan the answer is guarded: the
+// transaction fails if the agent registers meanwhile.
 func isRegistered(r ledger.Reader, host string) (alive bool) {
 	for _, prefix := range registries {
 		r.Range(prefix, func(string, []byte) bool { return true }) // for the guard
@@ -332,7 +331,7 @@ func isRegistered(r ledger.Reader, host string) (alive bool) {
 	return alive
 }
 
-// hostsWithEndpoints are the host labels that endpoints have, in order.
+// hostsWithEndpoints returns the host labels of endpoints, in order.
 func hostsWithEndpoints(r ledger.Reader) []string {
 	var hosts []string
 	for from := ""; ; {

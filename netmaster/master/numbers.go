@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The sets of numbers that are handed out. The record of the owner has the number;
-// the ledger's index tells which are free.
+// The sets of numbers that are assigned. The record of the owner has the number; the ledger's index says which are
+// free.
 const (
 	vlanSet    = "vlan"     // networks, and groups in a fabric
 	vniSet     = "vni"      // networks
@@ -20,8 +20,8 @@ const (
 	vrfSet     = "vrf" // tenants
 )
 
-// addressSet are the addresses of a network of one family: of endpoints,
-// services, and those held for endpoints to come.
+// addressSet returns the set of a network's addresses of one family: those of endpoints and services,
+// and those held for future endpoints.
 func addressSet(networkID string, like netip.Addr) string {
 	if like.Is4() {
 		return "ipv4/" + networkID
@@ -29,12 +29,12 @@ func addressSet(networkID string, like netip.Addr) string {
 	return "ipv6/" + networkID
 }
 
-// addressTerm is what a record with an address is found under.
+// addressTerm returns the index term of a record with an address.
 func addressTerm(networkID string, addr netip.Addr) string {
 	return ledger.NumberTerm(addressSet(networkID, addr), addr.AsSlice())
 }
 
-// addressTerms are those of texts; a text that is no address has none.
+// addressTerms returns the index terms of addresses as texts; a text that is no address has none.
 func addressTerms(networkID string, texts ...string) []string {
 	var terms []string
 	for _, text := range texts {
@@ -45,7 +45,7 @@ func addressTerms(networkID string, texts ...string) []string {
 	return terms
 }
 
-// addresses are those of a network that somebody has.
+// addresses are the taken addresses of a network.
 type addresses struct {
 	r         ledger.Reader
 	networkID string
@@ -77,7 +77,7 @@ func nextTaken(r ledger.Reader, set string, from []byte) (taken []byte, ok bool)
 	return taken, ok
 }
 
-// AddressCount is how many addresses of a network somebody has.
+// AddressCount counts the taken addresses of a network.
 func AddressCount(r ledger.Reader, networkID string) (n int) {
 	for _, family := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		last := ""
@@ -92,7 +92,7 @@ func AddressCount(r ledger.Reader, networkID string) (n int) {
 	return n
 }
 
-// numbers are those of a set that somebody has. They have two bytes.
+// numbers are the taken numbers of a set. They have two bytes.
 type numbers struct {
 	r   ledger.Reader
 	set string
@@ -132,9 +132,8 @@ type groupRanges struct {
 	networkID string
 }
 
-// rangeOf is the term of a group's range: ranges of a network do not overlap, so
-// that the first one that ends at or after an address is the one that holds it,
-// or the next.
+// rangeOf returns the index term of a group's range: ranges of a network do not overlap, so the first one that
+// ends at or after an address is the one that contains it, or the next.
 func rangeOf(networkID string, first, last netip.Addr) string {
 	return rangeTerm + networkID + "/" + sortable(last) + "/" + sortable(first)
 }
@@ -158,7 +157,7 @@ func (g groupRanges) next(from netip.Addr) (group string, first, last netip.Addr
 	return group, first, last, ok
 }
 
-// sortable writes an address so that texts sort as addresses do.
+// sortable encodes an address so that the texts sort as the addresses do.
 func sortable(addr netip.Addr) string { return hex.EncodeToString(addr.AsSlice()) }
 
 func fromSortable(text string) netip.Addr {

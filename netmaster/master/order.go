@@ -18,26 +18,23 @@ const (
 	last
 )
 
-// order is the place of a change among those of a plan that agents see one
-// part after the other, and whether it has to be seen together with its like.
-// What no rule matches passes, and a rule of a higher priority overrules the
-// others, so the order in which rules come and go decides what passes in
-// between. In this one nothing passes at any moment that is denied before the
-// plan and after it:
+// order returns the place of a change among those of a plan that agents see in parts, and whether it must be
+// seen together with the others of its place. Packets that no rule matches pass, and a rule of a higher
+// priority overrules the others, so the order of additions and removals decides what passes in between. In this
+// order nothing passes at any moment that is denied before the plan and after it:
 //
-//  1. denials come, or take the place of allowances: that only denies more
-//  2. allowances go: that lets nothing through that was denied
-//  3. denials become other denials, and allowances other allowances, together:
-//     then all denials of afterwards are there, and no other allowances
-//  4. allowances come: the denials of afterwards are there to overrule them
-//  5. denials go, whether allowances take their place or nothing: what is left
-//     is what is to be
+//  1. denials are added, or replace allowances: that only denies more
+//  2. allowances are removed: that admits nothing that was denied
+//  3. denials become other denials, and allowances other allowances, together: then all denials of the new
+//     state are there, and no other allowances
+//  4. allowances are added: the denials of the new state overrule them already
+//  5. denials are removed, or replaced by allowances: the new state is complete
 //
-// The epoch is last: in it connections are judged by all that the plan has changed.
+// The epoch is last: in it connections are evaluated by all that the plan has changed.
 //
-// What is allowed before and after may be denied in between. In 3 something may
-// pass for a moment only if there are more changes than fit into one transaction:
-// thousands of rules that one plan deletes and makes anew under their old names.
+// What is allowed before and after may be denied in between. In step 3 something may pass for a moment only if there
+// are more changes than fit into one transaction: thousands of rules that one plan deletes and creates again under
+// their old names.
 //
 // before and after are the values of the key, nil for none.
 func order(key string, before, after []byte) (place int, together bool) {
@@ -66,7 +63,7 @@ func placeOf(key string, before, after []byte) int {
 	return changed
 }
 
-// denies tells whether a rule denies; false if it cannot be read.
+// denies reports whether a rule denies; false if it cannot be read.
 func denies(value []byte) bool {
 	var rule mastercfg.CfgPolicyRule
 	return value != nil && json.Unmarshal(value, &rule) == nil && rule.Action == "deny"

@@ -12,12 +12,12 @@ import (
 // OnVLANs stands for the tenants of all networks of encapsulation vlan.
 const OnVLANs = ""
 
-// OverlapIPv4 finds a network of a tenant that has addresses in common with a
-// subnet; nil if there is none. OnVLANs is for forwarding mode routing.
+// OverlapIPv4 finds a network of a tenant that overlaps a subnet; nil if there is none. OnVLANs is
+// for forwarding mode routing.
 //
-// Networks of a tenant never overlap, nor do those on VLANs where they are routed,
-// so of those that end at or after the subnet's first address the one that ends
-// first also begins first: if that one begins beyond the subnet, all others do.
+// Networks of a tenant never overlap, nor do networks on VLANs that are routed, so of those that end at or after the
+// subnet's first address the one that ends first also begins first: if that one begins beyond the subnet, all others
+// do.
 func OverlapIPv4(r ledger.Reader, tenant string, subnet resources.Subnet) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv4Term+tenant+"/", subnet.First, func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseSubnet(n.Subnet)
@@ -25,7 +25,7 @@ func OverlapIPv4(r ledger.Reader, tenant string, subnet resources.Subnet) (*cont
 	})
 }
 
-// OverlapIPv6 is the same for IPv6.
+// OverlapIPv6 is OverlapIPv4 for IPv6.
 func OverlapIPv6(r ledger.Reader, tenant string, subnet netip.Prefix) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv6Term+tenant+"/", subnet.Addr(), func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseIPv6Subnet(n.Ipv6Subnet)
@@ -33,7 +33,7 @@ func OverlapIPv6(r ledger.Reader, tenant string, subnet netip.Prefix) (*contivmo
 	})
 }
 
-// firstEnding is the first network that ends at or after an address, if it overlaps.
+// firstEnding returns the first network that ends at or after an address, if it overlaps.
 func firstEnding(r ledger.Reader, term string, from netip.Addr, overlaps func(*contivmodel.Network) bool) (found *contivmodel.Network, err error) {
 	r.Search(term, term+sortable(from), func(_, key string) bool {
 		found, err = Get[contivmodel.Network](r, key[len(mastercfg.ModelKey("network", "")):], errGone)

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// podProfileTerms has pods of Kubernetes found by the profile that they ask for.
+// podProfileTerms index pods of Kubernetes by the profile that they request.
 func podProfileTerms(p *struct {
 	Tenant  string
 	Profile struct{ Name string }
@@ -19,7 +19,7 @@ func podProfileTerms(p *struct {
 	return []string{link("netprofile", p.Tenant+":"+p.Profile.Name, "pods")}
 }
 
-// PodsWith are the keys of the records of pods of Kubernetes that ask for a profile.
+// PodsWith returns the keys of the records of pods of Kubernetes that request a profile.
 func PodsWith(r ledger.Reader, profile *contivmodel.Netprofile) (keys []string) {
 	found(r, link("netprofile", profile.ModelKey(), "pods"), func(key string) bool {
 		keys = append(keys, key)
@@ -28,12 +28,12 @@ func PodsWith(r ledger.Reader, profile *contivmodel.Netprofile) (keys []string) 
 	return keys
 }
 
-// PodProfile is what the record of a pod says of a profile that it asks for.
+// PodProfile returns a requested profile as the record of a pod contains it.
 func PodProfile(p *contivmodel.Netprofile) mastercfg.K8sProfile {
 	return mastercfg.K8sProfile{Name: p.ProfileName, Bandwidth: p.Bandwidth, DSCP: p.DSCP, Burst: p.Burst}
 }
 
-// PodEndpoint finds the endpoint of a pod of Kubernetes on a host, by the UID that kubelet knows the pod by.
+// PodEndpoint finds the endpoint of a pod of Kubernetes on a host, by kubelet's UID of the pod.
 func PodEndpoint(r ledger.Reader, host, uid string) (ep mastercfg.CfgEndpointState, there bool, err error) {
 	found(r, hostTerm+host, func(key string) (goOn bool) {
 		if ep, err = ledger.Read[mastercfg.CfgEndpointState](r, key); err != nil {
@@ -60,5 +60,5 @@ func EndpointsOfPod(r ledger.Reader, host, uid string) (count int) {
 	return count
 }
 
-// StaticEndpoints is how many endpoints static pods of Kubernetes have on a host.
+// StaticEndpoints counts the endpoints of static pods of Kubernetes on a host.
 func StaticEndpoints(r ledger.Reader, host string) int { return r.Count(staticTerm + host) }

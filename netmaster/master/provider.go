@@ -9,16 +9,13 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A provider is an endpoint whose container runs: its record has the container
-// from the event that told of the start until the one that tells of the end, or
-// until it is deleted. The labels that came with the start stay. Nothing else
-// is remembered, so that the list of a service can be made anew from the
-// endpoints at any time, but for those that drain: a provider that is selected no
-// longer while its container goes on running keeps its connections and gets no new
-// ones, until the container stops.
+// A provider is an endpoint whose container runs: its record has the container from the start event until the end
+// event, or until the endpoint is deleted. The labels of the start event stay. Nothing else is stored, so that the
+// list of a service can be derived from the endpoints at any time, except draining ones: a provider that is no
+// longer selected while its container still runs keeps its connections and gets no new ones, until the container
+// stops.
 
-// StartContainer records what a container runtime told about the container of
-// an endpoint.
+// StartContainer records the start of an endpoint's container, as reported by the container runtime.
 func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+endpointID)
 	if err != nil {
@@ -32,8 +29,8 @@ func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpo
 	return moveProvider(tx, &before, &ep)
 }
 
-// StopContainer takes a container out of the endpoints of a host that it has, or of all hosts if that is
-// empty, and tells whether it was known.
+// StopContainer removes a container from the endpoints of a host that have it (of all hosts if that is empty),
+// and reports whether it was known.
 func StopContainer(tx *ledger.Tx, containerID, host string) (known bool, err error) {
 	stopped := slices.DeleteFunc(readFound(tx, cidTerm+containerID), func(ep mastercfg.CfgEndpointState) bool {
 		return host != "" && ep.HomingHost != host
@@ -51,7 +48,7 @@ func StopContainer(tx *ledger.Tx, containerID, host string) (known bool, err err
 	return len(stopped) > 0, nil
 }
 
-// HostsOf are the hosts of the endpoints that a container has.
+// HostsOf returns the hosts of the endpoints of a container.
 func HostsOf(r ledger.Reader, containerID string) (hosts []string) {
 	for _, ep := range readFound(r, cidTerm+containerID) {
 		hosts = append(hosts, ep.HomingHost)
@@ -59,24 +56,24 @@ func HostsOf(r ledger.Reader, containerID string) (hosts []string) {
 	return hosts
 }
 
-// moveProvider takes an endpoint out of the services that selected it as it
-// was and adds it to those that select it as it is; after is nil once it is gone.
+// moveProvider removes an endpoint from the services that selected its former record and adds it to those that
+// select the new one; after is nil when it is deleted.
 func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) error {
 	if !runs(before) && !runs(after) {
 		return nil
 	}
 	net, err := GetNetwork(tx, before.NetID)
 	if err != nil {
-		return ignoreNotFound(err) // the reconciler takes it out
+		return ignoreNotFound(err) // the reconciler removes it
 	}
 	return each(tx, mastercfg.ModelKey("serviceLB", net.Tenant+":"), func(_ string, s contivmodel.ServiceLB) error {
 		selectors, err := parseSelectors(s.Selectors)
 		if err != nil {
-			return nil // no such service can be made
+			return nil // no such service can be created
 		}
 		rec, err := GetService(tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 		if err != nil {
-			return ignoreCorrupt(ignoreNotFound(err)) // the reconciler makes it
+			return ignoreCorrupt(ignoreNotFound(err)) // the reconciler creates it
 		}
 		for _, a := range providing(&rec, before) {
 			if err := listProvider(tx, rec.ID, a, selectedBy(selectors, after), runs(after)); err != nil {
@@ -87,8 +84,8 @@ func moveProvider(tx *ledger.Tx, before, after *mastercfg.CfgEndpointState) erro
 	})
 }
 
-// providing are the addresses of an endpoint that can be behind a service: those of the
-// versions of IP in which that has addresses.
+// providing returns the addresses of an endpoint that can be behind a service: those of the IP families in
+// which the service has addresses.
 func providing(rec *mastercfg.CfgServiceLBState, ep *mastercfg.CfgEndpointState) (addresses []string) {
 	has := map[bool]bool{true: rec.IPAddress != "", false: rec.IPv6Address != ""}
 	for _, external := range rec.ExternalIPs {
@@ -102,8 +99,8 @@ func providing(rec *mastercfg.CfgServiceLBState, ep *mastercfg.CfgEndpointState)
 	return addresses
 }
 
-// listProvider adds an address to those behind a service, lets it drain if it was one and
-// still runs, or takes it out.
+// listProvider adds an address to those behind a service, marks it as draining if it was one and still runs, or
+// removes it.
 func listProvider(tx *ledger.Tx, serviceID, address string, selected, runs bool) error {
 	key := mastercfg.ProviderKey(serviceID, address)
 	_, listed := tx.Get(key)
@@ -116,7 +113,7 @@ func listProvider(tx *ledger.Tx, serviceID, address string, selected, runs bool)
 	return ledger.Write(tx, key, mastercfg.SvcProvider{ID: address, ServiceName: serviceID, Providers: []string{address}, Draining: !selected})
 }
 
-// Containers are the endpoints of a tenant whose container runs.
+// Containers returns the endpoints of a tenant whose container runs.
 func Containers(r ledger.Reader, tenant string) ([]mastercfg.CfgEndpointState, error) {
 	var all []mastercfg.CfgEndpointState
 	err := each(r, mastercfg.ModelKey("network", tenant+":"), func(_ string, n contivmodel.Network) error {
@@ -130,7 +127,7 @@ func Containers(r ledger.Reader, tenant string) ([]mastercfg.CfgEndpointState, e
 	return all, err
 }
 
-// readFound reads the endpoints that are indexed under a term; only readable ones are.
+// readFound reads the readable endpoints that are indexed under a term.
 func readFound(r ledger.Reader, term string) []mastercfg.CfgEndpointState {
 	var all []mastercfg.CfgEndpointState
 	found(r, term, func(key string) bool {
@@ -142,7 +139,7 @@ func readFound(r ledger.Reader, term string) []mastercfg.CfgEndpointState {
 	return all
 }
 
-// Selected are those of the endpoints that a service selects.
+// Selected returns those of the endpoints that a service selects.
 func Selected(rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) []mastercfg.CfgEndpointState {
 	var selected []mastercfg.CfgEndpointState
 	for i := range all {
@@ -159,7 +156,7 @@ func selectedBy(selectors map[string]string, ep *mastercfg.CfgEndpointState) boo
 
 func provides(ep *mastercfg.CfgEndpointState) bool { return runs(ep) && len(ep.Labels) > 0 }
 
-// runs tells whether an endpoint has a running container and can be given connections.
+// runs reports whether an endpoint has a running container and can accept connections.
 func runs(ep *mastercfg.CfgEndpointState) bool {
 	return ep != nil && ep.ContainerID != "" && (ep.IPAddress != "" || ep.IPv6Address != "")
 }

@@ -12,31 +12,28 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Ledger is the way to the state.
+// Ledger reads and changes the state.
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 	Preview(ctx context.Context, plan func(tx *ledger.Tx) error) error
 	View(read func(r ledger.Reader) error) error
 }
 
-// Reconciler makes derived state agree with intent again, at the start of a
-// term and from time to time.
+// Reconciler makes derived state agree with intent again, at the start of a term and from time to time.
 //
-// No request leaves the two apart. What does is an operator's hand in the
-// store, a restored backup, or records of an older version. Intent wins.
+// No request makes the two differ. What does is an operator's change of the store, a restored backup, or
+// records of an older version. Intent wins.
 //
-// Everything is looked at in a preview, beside the requests, which makes nobody
-// wait. Only what differs is repaired, one record with what belongs to it at a
-// time: an interrupted run has repaired some things and broken none, and each
-// repair is logged. Values that cannot be decoded are reported with their key and
-// left alone.
+// Everything is checked in a preview, concurrently with requests, which delays none. Only what differs is
+// repaired, one record with its dependents at a time: an interrupted run has repaired some and broken none, and
+// each repair is logged. Values that cannot be decoded are reported with their key and left unchanged.
 type Reconciler struct {
 	ledger Ledger
 	log    *logrus.Entry
-	// Held addresses that had no owner in the last run, and in this one, by key, with
-	// the revision of their records: one that is handed out again is another one.
+	// Held addresses that had no owner in the last run, and in this one, by key, with the revision of their
+	// records: an address that is assigned again has a new one.
 	suspects, next map[string]int64
-	looked         int64 // the revision up to which values were looked at
+	looked         int64 // the revision up to which values were checked
 }
 
 // NewReconciler makes the reconciler of a term.
@@ -50,11 +47,11 @@ type findings []string
 // check is one kind of repair.
 type check struct {
 	what   string
-	below  []string                              // prefixes of the keys it looks at, one after the other
+	below  []string                              // prefixes of the keys that are checked, in order
 	repair func(*pass, string) (findings, error) // repairs what belongs to a key, if anything is wrong
 }
 
-// pass is a look at one state.
+// pass is a check of one state.
 type pass struct {
 	*ledger.Tx
 	containers map[string][]mastercfg.CfgEndpointState // by tenant, each read once
@@ -63,19 +60,19 @@ type pass struct {
 // firstChecks returns the repairs that are needed before anything can be allocated.
 func (rc *Reconciler) firstChecks() []check {
 	return []check{
-		// Addresses that an older netmaster noted as held would be given twice.
+		// Addresses that an older netmaster recorded as held would be assigned twice.
 		{"former lists", formerLists, dropFormer},
 		{"former networks", []string{mastercfg.NetworkPrefix}, convertNetwork},
 		{"former groups", []string{mastercfg.EndpointGroupPrefix}, convertGroup},
-		// Without a range there are no tags, and no change of modes.
+		// Without a range no tags can be assigned, and the modes not be changed.
 		{"tag ranges", []string{mastercfg.ModelKey("global", "")}, repairRanges},
-		// A tenant with more endpoints than it may have gets none.
+		// A tenant with more endpoints than its bound gets no new ones.
 		{"bounds", []string{mastercfg.ModelKey("tenant", "")}, repairBound},
 	}
 }
 
-// otherChecks returns the other repairs. Plans that run before them are refused or repaired later: a network without its record
-// takes no endpoints, a missing rule is written. Each repair relies on those before it.
+// otherChecks returns the other repairs. Plans that run before them are refused or repaired later: a network
+// without its record accepts no endpoints, a missing rule is written. Each repair relies on those before it.
 func (rc *Reconciler) otherChecks() []check {
 	objects := func(objType string) string { return mastercfg.ModelKey(objType, "") }
 	return []check{
@@ -83,25 +80,25 @@ func (rc *Reconciler) otherChecks() []check {
 		{"networks", []string{objects("network"), mastercfg.NetworkPrefix}, repairNetwork},
 		// The record of a group has the tags of its network.
 		{"groups", []string{objects("endpointGroup"), mastercfg.EndpointGroupPrefix}, repairGroup},
-		// A group without a record got an id just now; two may have one of before.
+		// A group without a record has just got an id; of earlier records two may have the same id.
 		{"group ids", []string{mastercfg.EndpointGroupPrefix}, repairGroupID},
 		{"network profiles", []string{objects("endpointGroup")}, repairProfile},
-		// A service without a record takes an address of its network.
+		// A service without a record gets an address of its network.
 		{"services", []string{objects("serviceLB"), mastercfg.ServiceLBPrefix, mastercfg.ProviderPrefix}, repairService},
-		// An address that a service has is not held: services are known by now.
+		// An address that a service has is not held: services are repaired by now.
 		{"addresses", []string{mastercfg.HeldPrefix}, rc.repairHeld},
 		{"bgp", []string{objects("Bgp"), mastercfg.BgpPrefix}, repairBgp},
-		// A binding has the id of its group, a rule those of two groups.
+		// A binding has the id of its group, a rule the ids of two groups.
 		{"bindings", []string{objects("endpointGroup"), mastercfg.PolicyPrefix}, repairBinding},
 		{"rules", []string{mastercfg.PolicyPrefix, mastercfg.PolicyRulePrefix}, repairRule},
 	}
 }
 
-// Prepare makes the repairs that must precede the first request of a term. It
-// fails only when the term or the store does; what cannot be repaired is reported.
+// Prepare makes the repairs that must precede the first request of a term. It fails only if the term ends or
+// the store fails; what cannot be repaired is reported.
 func (rc *Reconciler) Prepare(ctx context.Context) error { return rc.run(ctx, rc.firstChecks()) }
 
-// Run checks and repairs everything once, like Prepare, beside the requests.
+// Run checks and repairs everything once, like Prepare, but concurrently with requests.
 func (rc *Reconciler) Run(ctx context.Context) error {
 	if err := rc.ledger.View(rc.reportCorrupt); err != nil {
 		return err
@@ -148,7 +145,7 @@ func (rc *Reconciler) findWrong(ctx context.Context, c check) (wrong []string, e
 
 func newPass(tx *ledger.Tx) *pass { return &pass{tx, map[string][]mastercfg.CfgEndpointState{}} }
 
-// repair repairs what belongs to a key and reports it.
+// repair repairs the records of a key and reports the repairs.
 func (rc *Reconciler) repair(ctx context.Context, c check, key string) error {
 	var found findings
 	_, err := rc.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
@@ -169,7 +166,7 @@ func (rc *Reconciler) repair(ctx context.Context, c check, key string) error {
 	return nil
 }
 
-// modelBelow returns the model key of an object of a type, if a key is one.
+// modelBelow returns the model key in the store key of an object of a type; ok is false for other keys.
 func modelBelow(key, objType string) (string, bool) {
 	return strings.CutPrefix(key, mastercfg.ModelKey(objType, ""))
 }
@@ -180,8 +177,7 @@ func readSound[T any](r ledger.Reader, key string) (v T, ok bool) {
 	return v, err == nil
 }
 
-// reportCorrupt reads the records that have changed since the last time, which
-// reports those that cannot be decoded.
+// reportCorrupt reads the records that have changed since the last run, and reports those that cannot be decoded.
 func (rc *Reconciler) reportCorrupt(r ledger.Reader) error {
 	newest := r.Newest()
 	for _, read := range []func(ledger.Reader, int64){

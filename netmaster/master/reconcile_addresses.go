@@ -8,10 +8,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// repairHeld frees an address that is held for nobody any more: an endpoint or
-// service has it, its network is gone, or nobody came for it. Who asked for it
-// may be about to create the endpoint, so that it is freed only if it was held
-// without an owner in the last run already, and was not handed out again since.
+// repairHeld releases a held address that is not needed any more: an endpoint or service has it, its network is
+// gone, or no endpoint took it. The client that requested it may be about to create the endpoint, so it is
+// released only if it was held without an owner in the last run already, and was not assigned again since.
 func (rc *Reconciler) repairHeld(p *pass, key string) (findings, error) {
 	networkID, text, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
 	addr, err := netip.ParseAddr(text)

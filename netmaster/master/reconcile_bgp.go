@@ -5,8 +5,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// repairBgp gives a BGP speaker of the model its record, and takes it from what
-// is none.
+// repairBgp writes the missing record of a BGP speaker of the model, and deletes a record without a speaker.
 func repairBgp(p *pass, key string) (findings, error) {
 	if host, ok := modelBelow(key, "Bgp"); ok {
 		b, ok := readSound[contivmodel.Bgp](p, key)

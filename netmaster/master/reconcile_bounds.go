@@ -7,9 +7,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// repairBound gives a tenant a bound of twice as many endpoints as it has, if it has more than it may have while no operator has
-// said how many: so many it has from a netmaster that had no bound. Without, it would get none any more, also where pods are
-// made in the place of others.
+// repairBound gives a tenant a bound of twice its number of endpoints, if it exceeds the default bound and no
+// operator has set one: its endpoints are from a netmaster without bounds. Otherwise it would get no new ones,
+// not even where pods are replaced.
 func repairBound(p *pass, key string) (findings, error) {
 	t, ok := readSound[contivmodel.Tenant](p, key)
 	if !ok || t.MaxEndpoints != 0 || t.TenantName == mastercfg.DefaultTenant {

@@ -9,18 +9,16 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// An older netmaster keeps lists: the addresses that are taken and the number of
-// endpoints in the records of networks and groups, the tags and ids that are free
-// in records of their own. What of it says something that no other record does,
-// the addresses held for endpoints to come, gets records of its own; the rest is
-// dropped. It has to be done before anything is handed out. An older netmaster
-// that leads again makes its lists anew when its term begins, from the endpoints
-// and services, and does not know the addresses that are held.
+// An older netmaster stores lists: the taken addresses and the number of endpoints in the records of networks
+// and groups, the free tags and ids in records of their own. The addresses held for future endpoints, which no
+// other record has, get records of their own; the rest is dropped. This must be done before anything is
+// assigned. An older netmaster that leads again rebuilds its lists when its term begins, from the endpoints and
+// services, and does not know the held addresses.
 
-// formerLists are where the lists of what is free are.
+// formerLists are the prefixes of the lists of what is free.
 var formerLists = []string{mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/"}
 
-// dropFormer drops a list of what is free.
+// dropFormer deletes a list of what is free.
 func dropFormer(p *pass, key string) (findings, error) {
 	p.Delete(key)
 	return findings{"list of what is free, " + key + ", dropped"}, nil
@@ -34,8 +32,7 @@ func formerNetwork(net *mastercfg.CfgNetworkState) bool {
 	return net.EpCount != 0 || net.EpAddrCount != 0 || net.IPAllocMap.Len() != 0 || net.IPv6LastHost != "" || len(net.IPv6AllocMap) > gateway
 }
 
-// convertNetwork drops the lists of a network. Its map has the whole range of a
-// group, which has a map of its own.
+// convertNetwork drops the lists of a network. Its map contains the whole range of a group, which has a map of its own.
 func convertNetwork(p *pass, key string) (findings, error) {
 	net, ok := readSound[mastercfg.CfgNetworkState](p, key)
 	if !ok || !formerNetwork(&net) {
@@ -99,7 +96,7 @@ func convertGroup(p *pass, key string) (findings, error) {
 	return findings{"endpoint group " + g.ID + ": counters and address maps dropped"}, PutGroup(p.Tx, &g)
 }
 
-// holdMarked holds the addresses of a map that the pool can hand out and nobody has.
+// holdMarked holds the untaken addresses of a map that the pool can assign.
 func (s *space) holdMarked(marked mastercfg.Bitmap) error {
 	for offset, ok := marked.NextSet(0); ok; offset, ok = marked.NextSet(offset + 1) {
 		addr, ok := s.v4.At(offset)
@@ -113,7 +110,7 @@ func (s *space) holdMarked(marked mastercfg.Bitmap) error {
 	return nil
 }
 
-// holdFree holds an address that nobody has.
+// holdFree holds an address unless it is taken.
 func (s *space) holdFree(addr netip.Addr) error {
 	if addr.Is4() && s.v4.Taken(addr) || endpointAt(s.tx, s.net.ID, addr) != "" {
 		return nil

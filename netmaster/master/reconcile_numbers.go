@@ -9,8 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// repairVRF gives a tenant a routing domain of its own, with its mode, and takes it from what is
-// no tenant.
+// repairVRF gives a tenant a routing domain of its own, with its mode, and deletes one without a tenant.
 func repairVRF(p *pass, key string) (findings, error) {
 	if name, ok := modelBelow(key, "tenant"); ok {
 		t, readable := soundTenant(p, name)
@@ -37,14 +36,14 @@ func repairVRF(p *pass, key string) (findings, error) {
 	return findings{fmt.Sprintf("routing domain %d of tenant %s, like %s, replaced", vrf.VRF, tenant, other)}, DeriveVRF(p.Tx, &t)
 }
 
-// soundTenant is a tenant that is there; of one that cannot be read the name alone is known.
+// soundTenant returns an existing tenant; with only its name if it cannot be read.
 func soundTenant(p *pass, name string) (t contivmodel.Tenant, readable bool) {
 	t, readable = readSound[contivmodel.Tenant](p, mastercfg.ModelKey("tenant", name))
 	t.TenantName = name
 	return t, readable
 }
 
-// oldest is the key that was written first of those under a term.
+// oldest returns the key that was written first among those under a term.
 func oldest(r ledger.Reader, term string) (oldest string) {
 	found(r, term, func(key string) bool {
 		if oldest == "" || r.Revision(key) < r.Revision(oldest) {
@@ -55,8 +54,7 @@ func oldest(r ledger.Reader, term string) (oldest string) {
 	return oldest
 }
 
-// repairRanges makes a range of tags that is missing or unreadable anew from the
-// global object.
+// repairRanges derives a range of tags that is missing or unreadable from the global object.
 func repairRanges(p *pass, key string) (findings, error) {
 	global, ok := readSound[contivmodel.Global](p, key)
 	if !ok {
@@ -86,7 +84,7 @@ func repairRanges(p *pass, key string) (findings, error) {
 	return found, nil
 }
 
-// repairNetwork gives a network of the model a record, and takes it from what is none.
+// repairNetwork writes the missing record of a network of the model, and deletes a record without a network.
 func repairNetwork(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "network"); ok {
 		n, ok := readSound[contivmodel.Network](p, key)
@@ -103,7 +101,7 @@ func repairNetwork(p *pass, key string) (findings, error) {
 	return findings{"record of network " + rec.ID + ", which is gone, deleted"}, RemoveNetwork(p.Tx, &rec)
 }
 
-// repairGroup gives a group of the model a record, and takes it from what is none.
+// repairGroup writes the missing record of a group of the model, and deletes a record without a group.
 func repairGroup(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "endpointGroup"); ok {
 		g, ok := readSound[contivmodel.EndpointGroup](p, key)
@@ -130,8 +128,7 @@ func repairGroup(p *pass, key string) (findings, error) {
 	return findings{"record of endpoint group " + rec.ID + ", which is gone, deleted"}, nil
 }
 
-// repairGroupID gives a group an id of its own. Of two groups with one id the one
-// written longer ago keeps it.
+// repairGroupID gives a group an id of its own. Of two groups with one id the one that was written first keeps it.
 func repairGroupID(p *pass, key string) (findings, error) {
 	g, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	old := g.EndpointGroupID
@@ -147,8 +144,8 @@ func repairGroupID(p *pass, key string) (findings, error) {
 	return findings{text}, renumber(p.Tx, &g)
 }
 
-// renumber stores a group with its new id and tells its endpoints and bindings;
-// rules are rewritten by their own check, which comes later.
+// renumber stores a group with its new id and updates its endpoints and bindings; rules are rewritten
+// by their own check, which comes later.
 func renumber(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
 	if err := PutGroup(tx, g); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// repairProfile makes the limits in the record of a group those of its profile.
-// Where a group names a profile that is gone or cannot be read, the limits stay.
+// repairProfile sets the limits in the record of a group to those of its profile. If the profile is gone or
+// cannot be read, the limits stay.
 func repairProfile(p *pass, key string) (findings, error) {
 	g, ok := readSound[contivmodel.EndpointGroup](p, key)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// repairBinding makes the policies attached to a group those that the group
-// names; a binding that no group names is deleted.
+// repairBinding makes the bindings of a group match the policies that the group names; a binding that
+// no group names is deleted.
 func repairBinding(p *pass, key string) (findings, error) {
 	id, isBinding := strings.CutPrefix(key, mastercfg.PolicyPrefix)
 	if isBinding {
@@ -42,8 +42,7 @@ func repairBinding(p *pass, key string) (findings, error) {
 	return found, nil
 }
 
-// isNamed tells whether a group names the policy of a binding, T:G:T:P. A group
-// that cannot be read may.
+// isNamed reports whether a group names the policy of a binding, T:G:T:P; true if the group cannot be read.
 func isNamed(r ledger.Reader, bindingID string) (bool, error) {
 	parts := strings.Split(bindingID, ":")
 	if len(parts) != 4 {
@@ -59,7 +58,7 @@ func isNamed(r ledger.Reader, bindingID string) (bool, error) {
 	return parts[2] == g.TenantName && slices.Contains(g.Policies, parts[3]), nil
 }
 
-// reattach makes the binding of a policy to a group, if both are there.
+// reattach writes the binding of a policy to a group, if both exist.
 func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, error) {
 	policy, err := Get[contivmodel.Policy](tx, g.TenantName+":"+name, nil)
 	if err != nil || policy == nil {
@@ -72,7 +71,7 @@ func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, e
 	return true, Attach(tx, g, rec.EndpointGroupID, policy)
 }
 
-// RewriteRules expands all rules anew, after a change that concerns every one.
+// RewriteRules expands all rules again, after a change that affects each of them.
 func RewriteRules(tx *ledger.Tx) (err error) {
 	tx.Range(mastercfg.PolicyPrefix, func(key string, _ []byte) bool {
 		_, err = expandBinding(tx, key)
@@ -81,8 +80,7 @@ func RewriteRules(tx *ledger.Tx) (err error) {
 	return err
 }
 
-// repairRule expands the rules of a binding anew; a rule whose binding is gone is
-// deleted.
+// repairRule expands the rules of a binding again; a rule whose binding is gone is deleted.
 func repairRule(p *pass, key string) (findings, error) {
 	id, isRule := strings.CutPrefix(key, mastercfg.PolicyRulePrefix)
 	if !isRule {
@@ -99,8 +97,7 @@ func repairRule(p *pass, key string) (findings, error) {
 
 func unexplained(ruleID string) string { return "rule " + ruleID + ", which nothing explains, deleted" }
 
-// expandBinding expands every rule of a binding's policy anew and removes what no
-// rule explains.
+// expandBinding expands every rule of a binding's policy again and deletes expansions that belong to no rule.
 func expandBinding(tx *ledger.Tx, key string) (findings, error) {
 	b, ok := readSound[mastercfg.EpgPolicy](tx, key)
 	policyKey, composed := policyOfBinding(b.EpgPolicyKey)
@@ -142,7 +139,7 @@ func expandBinding(tx *ledger.Tx, key string) (findings, error) {
 	return found, nil
 }
 
-// policyOfBinding is the model key of the policy in a binding id, T:G:T:P.
+// policyOfBinding returns the model key of the policy in a binding id, T:G:T:P.
 func policyOfBinding(id string) (key string, ok bool) {
 	parts := strings.Split(id, ":")
 	if len(parts) != 4 {

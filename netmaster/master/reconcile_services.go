@@ -10,9 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// repairService gives a service of the model its records, with the providers its
-// selectors match, and takes them from what is none. Records that cannot be read
-// are left alone, together with the address they may hold.
+// repairService writes the records of a service of the model, with the providers that its selectors match, and deletes
+// records without a service. Records that cannot be read are left unchanged, together with the address they may have.
 func repairService(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "serviceLB"); ok {
 		return rederive(p, key)
@@ -33,7 +32,7 @@ func repairService(p *pass, key string) (findings, error) {
 	return findings{"providers of service " + id + ", which is gone or lists them one by one, deleted"}, nil
 }
 
-// serviceExists tells whether the model has the service of a state id, S:T.
+// serviceExists reports whether the model has the service of a state id, S:T.
 func serviceExists(r ledger.Reader, id string) bool {
 	service, tenant, _ := strings.Cut(id, ":")
 	return Exists(r, "serviceLB", tenant+":"+service)
@@ -53,7 +52,7 @@ func rederive(p *pass, key string) (findings, error) {
 	return findings{"records of service " + id + " made anew"}, nil
 }
 
-// containersOf are the containers of a tenant. No repair of a service changes them.
+// containersOf returns the containers of a tenant, read once: no repair of a service changes them.
 func (p *pass) containersOf(tenant string) ([]mastercfg.CfgEndpointState, error) {
 	if all, read := p.containers[tenant]; read {
 		return all, nil
@@ -63,7 +62,7 @@ func (p *pass) containersOf(tenant string) ([]mastercfg.CfgEndpointState, error)
 	return all, err
 }
 
-// providersOf are the records of the addresses behind a service.
+// providersOf returns the records of the addresses behind a service.
 func providersOf(r ledger.Reader, id string) map[string]string {
 	all := map[string]string{}
 	r.Range(mastercfg.ProviderKey(id, ""), func(key string, value []byte) bool {
@@ -73,7 +72,7 @@ func providersOf(r ledger.Reader, id string) map[string]string {
 	return all
 }
 
-// changes tells whether a repair changes any of the keys.
+// changes reports whether a repair changes any of the keys.
 func changes(tx ledger.Reader, repair func() error, keys ...string) (bool, error) {
 	before := make([]string, len(keys))
 	for i, key := range keys {
@@ -91,7 +90,7 @@ func changes(tx ledger.Reader, repair func() error, keys ...string) (bool, error
 	return false, nil
 }
 
-// ignoreCorrupt lets values that cannot be read be left alone.
+// ignoreCorrupt drops the error about a value that cannot be read.
 func ignoreCorrupt(err error) error {
 	if fault.Is(err, fault.Internal) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CheckSelectors refuses a service that selects nothing in particular.
+// CheckSelectors returns an error for a service without selectors or with invalid ones.
 func CheckSelectors(selectors []string) error {
 	if len(selectors) == 0 {
 		return fault.New(fault.Invalid, "Invalid selector options").WithField("selectors").
@@ -17,7 +17,7 @@ func CheckSelectors(selectors []string) error {
 	return nil
 }
 
-// parseSelectors reads "key=value" items; the value may be empty.
+// parseSelectors parses "key=value" items; the value may be empty.
 func parseSelectors(items []string) (map[string]string, error) {
 	selectors := map[string]string{}
 	for _, item := range items {
@@ -33,8 +33,7 @@ func parseSelectors(items []string) (map[string]string, error) {
 	return selectors, nil
 }
 
-// selects tells whether labels have all that a service asks for. A label that
-// is absent differs from one that is empty.
+// selects reports whether labels match all selectors of a service. An absent label differs from an empty one.
 func selects(selectors, labels map[string]string) bool {
 	for key, wanted := range selectors {
 		if value, has := labels[key]; !has || value != wanted {
@@ -44,16 +43,17 @@ func selects(selectors, labels map[string]string) bool {
 	return true
 }
 
-// servedProtocols are those that services are of, as they may be written. The connection tracker of a switch knows no ports of SCTP.
+// servedProtocols are the protocols of services in all accepted spellings. A switch's connection
+// tracker does not support SCTP ports.
 var servedProtocols = []string{"TCP", "tcp", "Tcp", "UDP", "udp", "Udp"}
 
-// CheckPorts refuses what is not "servicePort:providerPort:protocol".
+// CheckPorts returns an error for texts other than "servicePort:providerPort:protocol".
 func CheckPorts(ports []string) error {
 	refused := fault.New(fault.Invalid, "Invalid Port maping . Port format is - Port:TargetPort:Protocol").WithField("ports")
 	if len(ports) == 0 {
 		return refused.WithExplanation("ports: want at least one servicePort:providerPort:protocol, such as 80:8080:tcp")
 	}
-	taken := make(map[string]string, len(ports)) // the service's own port and its protocol, and which of ports that is
+	taken := make(map[string]string, len(ports)) // the item of ports, by service port and protocol
 	for _, text := range ports {
 		numbers, protocol := portOf(text)
 		port, _, _ := strings.Cut(text, ":")
@@ -71,7 +71,7 @@ func CheckPorts(ports []string) error {
 	return nil
 }
 
-// portOf takes a port apart: whether both of its numbers are ports, and its protocol, whatever that is.
+// portOf splits a port: whether both of its numbers are ports, and its protocol, unchecked.
 func portOf(text string) (numbers bool, protocol string) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {

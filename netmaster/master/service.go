@@ -10,14 +10,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// DeriveService makes the records of a service what its object says: the
-// virtual address, and the providers its selectors match. A service that has
-// an address keeps it unless its network or the address asked for is another.
+// DeriveService derives the records of a service from its object: the virtual address, and the providers that
+// its selectors match. A service keeps its address unless its network or the requested address changes.
 func DeriveService(tx *ledger.Tx, s *contivmodel.ServiceLB) error {
 	return deriveService(tx, s, func(tenant string) ([]mastercfg.CfgEndpointState, error) { return Containers(tx, tenant) })
 }
 
-// deriveService is told the containers of a tenant.
+// deriveService is DeriveService with a function that returns the containers of a tenant.
 func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tenant string) ([]mastercfg.CfgEndpointState, error)) error {
 	selectors, err := parseSelectors(s.Selectors)
 	if err != nil {
@@ -48,12 +47,12 @@ func deriveService(tx *ledger.Tx, s *contivmodel.ServiceLB, containers func(tena
 	return deriveProviders(tx, &rec, all)
 }
 
-// automatic asks for any IPv6 address.
+// automatic requests any IPv6 address.
 const automatic = "auto"
 
-// vips finds the virtual addresses of a service, which keeps those that it has if it may;
-// they never come from the range of a group. A network of IPv4 gives one of IPv4, and one of
-// IPv6 if that is asked for; one without IPv4 gives one of IPv6.
+// vips allocates the virtual addresses of a service, which keeps its present ones if possible; they never are
+// in the range of a group. A network with IPv4 gives an IPv4 address, and an IPv6 one if it is requested; one
+// without IPv4 gives an IPv6 address.
 func vips(tx *ledger.Tx, s *contivmodel.ServiceLB, old *mastercfg.CfgServiceLBState) (four, six string, err error) {
 	from, err := openSpace(tx, mastercfg.NetworkID(s.TenantName, s.NetworkName), "")
 	if err != nil {
@@ -67,7 +66,7 @@ func vips(tx *ledger.Tx, s *contivmodel.ServiceLB, old *mastercfg.CfgServiceLBSt
 	stays := func(has, asked string) bool {
 		return has != "" && old.Network == s.NetworkName && (asked == "" || asked == automatic || asked == has)
 	}
-	// What it gives up is free: an address asked for may be in it.
+	// The address that it gives up is free: a requested address may be the same.
 	if old.ID != "" {
 		kept := *old
 		if only6 || !stays(old.IPAddress, s.IPAddress) {
@@ -98,7 +97,7 @@ func vips(tx *ledger.Tx, s *contivmodel.ServiceLB, old *mastercfg.CfgServiceLBSt
 	return four, six, nil
 }
 
-// ofField says which field asked for an address that is not to be had; "": none did.
+// ofField adds the field that requested an unavailable address to the error; "" means that none was requested.
 func ofField(err error, field, asked string) error {
 	if e := fault.As(err); e != nil && asked != "" {
 		return e.WithField(field)
@@ -106,7 +105,7 @@ func ofField(err error, field, asked string) error {
 	return err
 }
 
-// deriveProviders makes the addresses behind a service those of the containers it selects.
+// deriveProviders sets the addresses behind a service to those of the containers that it selects.
 func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState, all []mastercfg.CfgEndpointState) error {
 	running := map[string]bool{}
 	for _, ep := range all {
@@ -126,7 +125,7 @@ func deriveProviders(tx *ledger.Tx, rec *mastercfg.CfgServiceLBState, all []mast
 	return nil
 }
 
-// RemoveService deletes the records of a service. Its address is free with that.
+// RemoveService deletes the records of a service, which frees its address.
 func RemoveService(tx *ledger.Tx, id string) {
 	tx.Delete(mastercfg.ServiceLBPrefix + id)
 	tx.Range(mastercfg.ProviderKey(id, ""), func(key string, _ []byte) bool {

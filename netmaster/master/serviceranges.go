@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// InServices finds networks that overlap a range of services of Kubernetes, of each tenant that has services the first.
+// InServices finds networks that overlap a service range of Kubernetes: the first one of each tenant that has services.
 func InServices(r ledger.Reader, services netip.Prefix) (networks []*contivmodel.Network, err error) {
 	for tenant := range tenantsWithServices(r) {
 		n, err := overlapOfRange(r, tenant, services)
@@ -28,7 +28,7 @@ func InServices(r ledger.Reader, services netip.Prefix) (networks []*contivmodel
 	return networks, nil
 }
 
-// SubnetLike is the subnet of a network that is of the version of IP of a range.
+// SubnetLike returns the subnet of a network in the IP family of a range.
 func SubnetLike(n *contivmodel.Network, p netip.Prefix) string {
 	if p.Addr().Is6() {
 		return n.Ipv6Subnet
@@ -36,7 +36,8 @@ func SubnetLike(n *contivmodel.Network, p netip.Prefix) string {
 	return n.Subnet
 }
 
-// ServicesIn finds a range of services of Kubernetes that a network overlaps which a tenant with services is to have; not valid: none.
+// ServicesIn finds a service range of Kubernetes that overlaps a network to be created for a tenant with
+// services; invalid if there is none.
 func ServicesIn(r ledger.Reader, n *contivmodel.Network) (services netip.Prefix, err error) {
 	record, err := ledger.Read[mastercfg.K8sServiceRanges](r, mastercfg.K8sRangesKey)
 	if fault.Is(err, fault.NotFound) {
@@ -61,7 +62,7 @@ func ServicesIn(r ledger.Reader, n *contivmodel.Network) (services netip.Prefix,
 	return netip.Prefix{}, nil
 }
 
-// tenantsWithServices are those in which services of Kubernetes are, in order; tenant default always may have some.
+// tenantsWithServices returns the tenants that have services of Kubernetes, in order; tenant default always counts.
 func tenantsWithServices(r ledger.Reader) iter.Seq[string] {
 	tenants := map[string]struct{}{mastercfg.DefaultTenant: {}}
 	r.Range(mastercfg.K8sServicePrefix, func(key string, _ []byte) bool {

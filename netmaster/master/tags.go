@@ -10,13 +10,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// VLANs is the VLAN pool.
+// VLANs returns the VLAN pool.
 func VLANs(r ledger.Reader) (resources.VLANPool, error) {
 	config, err := ledger.ReadShared[mastercfg.VLANConfig](r, mastercfg.VLANConfigKey)
 	return resources.VLANPool{Config: config, Used: numbers{r, vlanSet}}, err
 }
 
-// VXLANs is the VNI pool.
+// VXLANs returns the VNI pool.
 func VXLANs(r ledger.Reader) (resources.VXLANPool, error) {
 	config, err := ledger.ReadShared[mastercfg.VXLANConfig](r, mastercfg.VXLANConfigKey)
 	return resources.VXLANPool{Config: config, Used: numbers{r, vniSet}, Local: numbers{r, localSet}}, err
@@ -51,7 +51,7 @@ func freeTags(r ledger.Reader, encap string, requested int) (pktTag, extPktTag i
 	return int(localVLAN), int(vni), err
 }
 
-// NetworkWithTag is the network that has a tag of an encapsulation; empty: none has.
+// NetworkWithTag returns the network that has a tag of an encapsulation; empty if none has.
 func NetworkWithTag(r ledger.Reader, encap string, tag int) (tenant, name string) {
 	if tag < 0 || tag > math.MaxUint16 {
 		return "", ""
@@ -62,7 +62,7 @@ func NetworkWithTag(r ledger.Reader, encap string, tag int) (tenant, name string
 	}
 	term := numberTerm(set, tag)
 	r.Search(term, "", func(_, key string) bool {
-		if id, is := strings.CutPrefix(key, mastercfg.NetworkPrefix); is { // groups have the VLAN of theirs
+		if id, is := strings.CutPrefix(key, mastercfg.NetworkPrefix); is { // groups have the VLAN of their network
 			if n, err := GetNetwork(r, id); err == nil {
 				tenant, name = n.Tenant, n.NetworkName
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// DeriveVRF gives a tenant its routing domain: the lowest number no other has.
+// DeriveVRF assigns a tenant its routing domain: the lowest free number.
 func DeriveVRF(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 	number, err := resources.LowestVRF(numbers{tx, vrfSet})
 	if err != nil {
@@ -18,8 +18,8 @@ func DeriveVRF(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 	return ledger.Write(tx, mastercfg.VRFPrefix+tenant.TenantName, mastercfg.VRFState{ID: tenant.TenantName, VRF: number, PolicyMode: tenant.PolicyMode})
 }
 
-// DerivePolicyMode brings the mode in the record of a tenant's routing domain up to date. One that has no record, or
-// one that cannot be read, gets it when that is repaired.
+// DerivePolicyMode updates the mode in the record of a tenant's routing domain. If the record is missing or
+// cannot be read, its repair sets the mode.
 func DerivePolicyMode(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 	key := mastercfg.VRFPrefix + tenant.TenantName
 	vrf, ok := readSound[mastercfg.VRFState](tx, key)
@@ -30,9 +30,9 @@ func DerivePolicyMode(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 	return ledger.Write(tx, key, vrf)
 }
 
-// modeIn is the mode in the record of a routing domain; one that cannot be read has none.
+// modeIn returns the mode in the record of a routing domain; empty if it cannot be read.
 func modeIn(record []byte) string {
 	var vrf mastercfg.VRFState
-	_ = json.Unmarshal(record, &vrf) // it stays without one
+	_ = json.Unmarshal(record, &vrf) // the mode stays empty
 	return vrf.PolicyMode
 }

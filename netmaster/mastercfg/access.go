@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Who may log in and who may what: records that netmasters alone read. Nothing in them
-// can be shown to netmaster as a password or a token.
+// Keys of logins and roles: records that only netmasters read. None contains anything that can be
+// used as a password or a token.
 const (
 	UserPrefix     = AccessRoot + "users/"
 	SessionPrefix  = AccessRoot + "sessions/"
@@ -17,38 +17,39 @@ const (
 
 	userCertificatePrefix = AccessRoot + "certificates/"
 
-	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
-	OpenIDKey    = AccessRoot + "oidc" // how those are asked about whom a provider of OpenID Connect knows
-	// GroupsKey is written when the record of a group goes (GroupGone), so that its revision tells since when.
+	DirectoryKey = AccessRoot + "ldap" // how the LDAP directory of users who are not local is reached
+	OpenIDKey    = AccessRoot + "oidc" // how the OpenID Connect provider is reached
+	// GroupsKey is written when the record of a group is deleted (GroupGone), so that its revision shows since when.
 	GroupsKey = AccessRoot + "groupsChanged"
 )
 
-// UserKey is where a local user is.
+// UserKey returns the key of a local user.
 func UserKey(name string) string { return UserPrefix + name }
 
 // ownerLength is how many characters of a token's id are those of its owner.
 const ownerLength = 16
 
-// below splits an id after its owner, so that the records of one can be listed.
+// below splits an id after its owner, so that the records of one owner can be listed.
 func below(prefix, id string) string {
 	n := min(ownerLength, len(id))
 	return prefix + id[:n] + "/" + id[n:]
 }
 
-// SessionKey is where the session of a token is; below the id of an owner alone are his.
+// SessionKey returns the key of a token's session; for the id of an owner alone, the prefix of the owner's sessions.
 func SessionKey(id string) string { return below(SessionPrefix, id) }
 
-// APITokenKey is where an API token is; the same holds.
+// APITokenKey likewise returns the key of an API token.
 func APITokenKey(id string) string { return below(APITokenPrefix, id) }
 
-// TokenUseKey is where the last use of an API token is.
+// TokenUseKey returns the key of the last use of an API token.
 func TokenUseKey(id string) string { return below(tokenUsePrefix, id) }
 
-// UserCertificateKey is where it is written that the certificate with a key is a local user's; below an empty hash are all of his.
+// UserCertificateKey returns the key of a local user's certificate, by the hash of its public key; with an
+// empty hash, the prefix of all of the user's certificates.
 func UserCertificateKey(name, hash string) string { return userCertificatePrefix + name + "/" + hash }
 
-// BindingsKey is where it is written what a principal may: a local user, or a name that
-// another directory knows, which may hold slashes.
+// BindingsKey returns the key of a principal's roles: of a local user, or of a name in another
+// directory, which may contain slashes.
 func BindingsKey(principal string, local bool) string {
 	if local {
 		return BindingsPrefix + "user/" + url.PathEscape(principal)
@@ -56,11 +57,11 @@ func BindingsKey(principal string, local bool) string {
 	return BindingsPrefix + "group/" + url.PathEscape(foldName(principal))
 }
 
-// OpenIDPrefix is what the names begin with of users and groups that a provider of OpenID
-// Connect tells of, so that none is one of a local user or of a directory.
+// OpenIDPrefix is the prefix of users and groups of an OpenID Connect provider, so that none has the name of a
+// local user or of a directory's.
 const OpenIDPrefix = "oidc:"
 
-// foldName makes the forms equal in which a directory tells the name (DN) of a group.
+// foldName maps the forms in which a directory may write the name (DN) of a group to one.
 func foldName(principal string) string {
 	if !strings.Contains(principal, "=") || strings.HasPrefix(principal, OpenIDPrefix) {
 		return principal
@@ -72,13 +73,13 @@ func foldName(principal string) string {
 	return strings.Join(parts, ",")
 }
 
-// Directory says how the LDAP directory is reached that knows users and their groups.
+// Directory is how the LDAP directory of users and their groups is reached.
 type Directory struct {
 	Server        string `json:"server"`
 	Port          int    `json:"port"`
 	BaseDN        string `json:"baseDN"`
 	Account       string `json:"account"`  // DN
-	Password      string `json:"password"` // of the account, sealed; see keyring
+	Password      string `json:"password"` // of the account, encrypted; see keyring
 	StartTLS      bool   `json:"startTLS,omitempty"`
 	SkipVerify    bool   `json:"skipVerify,omitempty"`
 	IssuedTo      string `json:"issuedTo,omitempty"`
@@ -86,25 +87,25 @@ type Directory struct {
 	UserAttribute string `json:"userAttribute"`
 }
 
-// OpenID says how a provider of OpenID Connect is reached that knows users and their groups.
+// OpenID is how an OpenID Connect provider of users and their groups is reached.
 type OpenID struct {
 	Issuer      string   `json:"issuer"`
 	ClientID    string   `json:"clientID"`
-	Secret      string   `json:"secret,omitempty"`      // of the client, sealed; see keyring
+	Secret      string   `json:"secret,omitempty"`      // of the client, encrypted; see keyring
 	Authorities string   `json:"authorities,omitempty"` // PEM
 	NameClaim   string   `json:"nameClaim"`
 	GroupsClaim string   `json:"groupsClaim"`
 	Scopes      []string `json:"scopes,omitempty"`
 }
 
-// LocalUser is a user that netmaster itself knows.
+// LocalUser is a user in netmaster's own database.
 type LocalUser struct {
 	Name      string    `json:"name"`
 	FirstName string    `json:"firstName,omitempty"`
 	LastName  string    `json:"lastName,omitempty"`
 	Disabled  bool      `json:"disabled,omitempty"`
 	Password  string    `json:"password"` // its hash; see accounts
-	Life      string    `json:"life"`     // another one after each new password, and when he is disabled or enabled: sessions belong to one
+	Life      string    `json:"life"`     // changes with each new password, and when the user is disabled or enabled: sessions belong to one life
 	Created   time.Time `json:"created"`
 }
 
@@ -114,7 +115,7 @@ type Session struct {
 	User    string    `json:"user"`
 	Life    string    `json:"life,omitempty"`    // of the local user at the login
 	Groups  []string  `json:"groups,omitempty"`  // of a user of another directory, at the login
-	Foreign bool      `json:"foreign,omitempty"` // the user is one of another directory
+	Foreign bool      `json:"foreign,omitempty"` // the user belongs to another directory
 	Digest  string    `json:"digest"`            // of the token's secret
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
@@ -130,7 +131,7 @@ type UserCertificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// APIToken is what a program shows.
+// APIToken is the token that a program authenticates with.
 type APIToken struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -142,21 +143,20 @@ type APIToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-// TokenUse is when an API token was last shown.
+// TokenUse is when an API token was last used.
 type TokenUse struct {
 	ID   string    `json:"id"`
 	Hour time.Time `json:"hour"` // its beginning
 }
 
-// Bindings are the roles of a principal. The record stays when the last one is gone: its
-// revision tells since when.
+// Bindings are the roles of a principal. The record stays when the last role is removed: its revision shows since when.
 type Bindings struct {
 	Principal string    `json:"principal"`
 	Local     bool      `json:"local"`
 	Bindings  []Binding `json:"bindings"`
 }
 
-// GroupGone is written when a group has lost its last role.
+// GroupGone is written when the last role of a group is removed.
 type GroupGone struct {
 	Change string `json:"change"` // a random id
 }

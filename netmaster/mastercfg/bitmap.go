@@ -12,23 +12,21 @@ import (
 	"github.com/bits-and-blooms/bitset"
 )
 
-// Bitmap is a bit set in the store's encoding: a JSON string of URL-safe,
-// padded base64 over the big-endian bit length followed by big-endian words.
-// In records of an older version a long map is a tilde and the base64 of the
-// same, compressed.
-// The zero value is an empty map of length 0.
+// Bitmap is a bit set in the store's encoding: a JSON string of URL-safe, padded base64 of the big-endian bit
+// length followed by big-endian words. In records of an older version a long map is a tilde and the base64 of
+// the same bytes, compressed. The zero value is an empty map of length 0.
 type Bitmap struct{ bitset.BitSet }
 
 // NewBitmap returns a map of n clear bits.
 func NewBitmap(n uint) Bitmap { return Bitmap{*bitset.New(n)} }
 
-// maxBitmapBits bounds what a decoder will accept: the addresses of a /8 subnet.
+// maxBitmapBits limits what a decoder accepts: the addresses of a /8 subnet.
 const maxBitmapBits = 1 << 24
 
 // MarshalText writes the store's encoding; encoding/json puts it into quotes.
 func (b Bitmap) MarshalText() ([]byte, error) { return b.appendText(nil), nil }
 
-// MarshalJSON hides that of the embedded set, which would take precedence.
+// MarshalJSON hides the method of the embedded set, which would take precedence.
 func (b Bitmap) MarshalJSON() ([]byte, error) {
 	return append(b.appendText([]byte{'"'}), '"'), nil
 }
@@ -43,10 +41,10 @@ func (b Bitmap) appendText(to []byte) []byte {
 	return base64.URLEncoding.AppendEncode(to, raw)
 }
 
-// compressed is what the text of a compressed map begins with; base64 has no such letter.
+// compressed is the first character of a compressed map; base64 does not contain it.
 const compressed = '~'
 
-// contentOf is the bit length and the words in a text.
+// contentOf returns the bit length and the words in a text.
 func contentOf(text []byte) ([]byte, error) {
 	short, isShort := bytes.CutPrefix(text, []byte{compressed})
 	raw, err := base64.URLEncoding.AppendDecode(nil, short)

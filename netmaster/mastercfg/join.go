@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who has joined, and the tokens to do so.
+// Prefixes of joined nodes and netmasters, and of join tokens.
 const (
 	NodePrefix      = AccessRoot + "nodes/"
 	MasterPrefix    = AccessRoot + "masters/"
@@ -21,27 +21,27 @@ const (
 	RemovedMasterPrefix = AccessRoot + "removedMasters/"
 )
 
-// Joined is a node or a netmaster that has joined the cluster: its name belongs to its key.
+// Joined is a node or a netmaster that has joined the cluster: its name is bound to its key.
 type Joined struct {
 	Host      string    `json:"host"`
-	Key       string    `json:"key"`       // hash of its public key; empty: the next to join may have the name
-	Addresses []string  `json:"addresses"` // as it said
+	Key       string    `json:"key"`       // hash of its public key; empty: the next one to join may have the name
+	Addresses []string  `json:"addresses"` // as it reported them
 	VTEPs     []string  `json:"vteps,omitempty"`
 	Tenants   []string  `json:"tenants,omitempty"` // that it may serve; empty: all; see NoTenant
-	Token     string    `json:"token"`             // id of the token that it showed
+	Token     string    `json:"token"`             // id of the token that it joined with
 	Joined    time.Time `json:"joined"`
 	Expires   time.Time `json:"expires"` // end of the last certificate
 
-	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
+	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the CAs that it got with its last certificate
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
 }
 
-// NoTenant stands in a list of tenants of which the last was deleted, as an empty one means all. No tenant has such a name,
-// and people read it as it is.
+// NoTenant replaces the last tenant of a list when it is deleted, as an empty list means all. No tenant has
+// such a name, and it is shown to users as it is.
 const NoTenant = "(none)"
 
-// WithoutTenant is a list of tenants, which names one that is deleted, without it: the next one of the name is another's. It is never
-// empty.
+// WithoutTenant returns a list of tenants without a deleted one: the next tenant of that name is not
+// the same. It is never empty.
 func WithoutTenant(tenants []string, deleted string) []string {
 	left := slices.DeleteFunc(slices.Clone(tenants), func(one string) bool { return one == deleted })
 	if len(left) == 0 {
@@ -50,12 +50,12 @@ func WithoutTenant(tenants []string, deleted string) []string {
 	return left
 }
 
-// Serves tells whether a node may serve a tenant.
+// Serves reports whether a node may serve a tenant.
 func (j *Joined) Serves(tenant string) bool {
 	return len(j.Tenants) == 0 || slices.Contains(j.Tenants, tenant)
 }
 
-// IsAt tells whether a record has no addresses and tunnel ends but those of another one.
+// IsAt reports whether the addresses and tunnel ends of a record are all among those of another one.
 func (j Joined) IsAt(other Joined) bool {
 	within := func(some, all []string) bool {
 		return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
@@ -63,32 +63,33 @@ func (j Joined) IsAt(other Joined) bool {
 	return within(j.Addresses, other.Addresses) && within(j.VTEPs, other.VTEPs)
 }
 
-// LeasesOf is how the numbers of the leases of a node begin: in their upper half, which is no other joined node's. What
-// begins so is the node's to renew and to end.
+// LeasesOf returns the first of a node's lease numbers: its upper half differs from that of any other joined
+// node. The node may renew and end all leases with this upper half.
 func LeasesOf(host string) int64 {
 	sum := sha256.Sum256([]byte("lease of node " + host))
 	return int64(binary.BigEndian.Uint32(sum[:])&0x7fffffff) << 32
 }
 
-// VouchedToken stands in a record where the id of a token would, if the orchestrator has told who joins.
+// VouchedToken is stored in place of a token's id if the orchestrator has vouched for the one that joins.
 const VouchedToken = "vouched"
 
-// TakenKey is the key of a node that was removed or rekeyed: nobody joins with it any more.
+// TakenKey is the key of a node that was removed or rekeyed: none can join with it any more.
 type TakenKey struct {
 	Host  string    `json:"host"`
 	Taken time.Time `json:"taken"`
 }
 
-// RemovedMaster is a netmaster that was removed, until one joins under its name: a certificate of that name is nobody's.
-// The key of such a certificate tells nothing, as netmasters sign their own; that with which it joins is another one.
+// RemovedMaster is a netmaster that was removed, until one joins under its name: no certificate of that name is
+// valid. The key of such a certificate identifies nothing, as netmasters sign their own; the key with which it joins
+// is another one.
 type RemovedMaster struct {
 	Host      string    `json:"host"`
-	Key       string    `json:"key,omitempty"`       // hash of the one it had joined with, if it had: it does not join with that again
+	Key       string    `json:"key,omitempty"`       // hash of the key it had joined with, if any: it cannot join with that again
 	Addresses []string  `json:"addresses,omitempty"` // that it had joined with
 	Removed   time.Time `json:"removed"`
 }
 
-// JoinToken is what lets nodes or netmasters join. Its secret is not in it.
+// JoinToken lets nodes or netmasters join. It does not contain its secret.
 type JoinToken struct {
 	ID      string    `json:"id"`
 	Role    string    `json:"role"`              // node or master
@@ -102,7 +103,7 @@ type JoinToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Paths of joining.
+// Paths for joining.
 const (
 	JoinPath       = "/api/v1/join"
 	RenewPath      = "/api/v1/renew"
@@ -112,54 +113,53 @@ const (
 	MastersPath    = "/api/v1/masters"
 )
 
-// JoinAudience is what tokens of service accounts of Kubernetes are for with which pods join.
+// JoinAudience is the audience of the Kubernetes service account tokens with which pods join.
 const JoinAudience = "contiv"
 
 // JoinRequest asks to become a node or a netmaster of the cluster.
 type JoinRequest struct {
 	Token     string   `json:"token"`
 	Host      string   `json:"host"`
-	CSR       []byte   `json:"csr"` // a certificate request for the own key, DER
+	CSR       []byte   `json:"csr"` // a certificate request for its own key, DER
 	Addresses []string `json:"addresses"`
 	VTEPs     []string `json:"vteps"`
 
-	Established bool `json:"established,omitempty"` // a netmaster that has the authorities of the cluster, perhaps former ones
+	Established bool `json:"established,omitempty"` // a netmaster that has the CAs of the cluster, perhaps former ones
 }
 
-// RenewRequest asks for another certificate for the key that has joined.
+// RenewRequest asks for a new certificate for the key that has joined.
 type RenewRequest struct {
 	Host string `json:"host"`
 	CSR  []byte `json:"csr"`
 }
 
-// JoinResponse is the answer to both.
+// JoinResponse is the answer to both requests.
 type JoinResponse struct {
 	Cluster     string `json:"cluster"`
-	Certificate string `json:"certificate"` // PEM, to show to netmasters
-	Authorities string `json:"authorities"` // PEM, that netmasters' own are signed by
-	Clients     string `json:"clients"`     // PEM, that certificates of nodes and of netmasters as clients are signed by
-	// Files are the authorities with their keys, as pki.Authorities.Encode makes them, for
-	// a netmaster that joins.
+	Certificate string `json:"certificate"` // PEM, presented to netmasters
+	Authorities string `json:"authorities"` // PEM, CAs of netmasters' own certificates
+	Clients     string `json:"clients"`     // PEM, CAs of the certificates of nodes, and of netmasters as clients
+	// Files are the CAs with their keys, as pki.Authorities.Encode makes them, for a netmaster that joins.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Authority is how a cluster is known: whoever has its pin can tell that these are its.
+// Authority identifies a cluster: a client that has the pin can verify that these are its CAs.
 type Authority struct {
 	Cluster     string `json:"cluster"`
 	Authorities string `json:"authorities"` // PEM
 }
 
-// KeyField is what a refusal as fault.Denied names if it is the key that counts no more: who asked
-// may try with another one.
+// KeyField is the field of a fault.Denied error if the key is not valid any more: the client may retry with another
+// key.
 const KeyField = "csr"
 
-// Limits of what who joins says.
+// Limits of a join request.
 const (
 	maxCSR       = 4 << 10 // bytes
 	maxAddresses = 64
 )
 
-// Check refuses what no host can say. Errors are fault.Invalid.
+// Check returns an error for values that no host can have. Errors are fault.Invalid.
 func (r *JoinRequest) Check() error {
 	if err := checkJoiner(r.Host, r.CSR); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (r *JoinRequest) Check() error {
 	return nil
 }
 
-// Check refuses what no host can say. Errors are fault.Invalid.
+// Check returns an error for values that no host can have. Errors are fault.Invalid.
 func (r *RenewRequest) Check() error { return checkJoiner(r.Host, r.CSR) }
 
 func checkJoiner(host string, csr []byte) error {
@@ -187,7 +187,7 @@ func checkJoiner(host string, csr []byte) error {
 	return CheckCSR(csr)
 }
 
-// CheckCSR refuses a certificate request by its length alone.
+// CheckCSR checks only the length of a certificate request.
 func CheckCSR(csr []byte) error {
 	if len(csr) == 0 || len(csr) > maxCSR {
 		return fault.New(fault.Invalid, "csr: %d bytes, want 1 to %d", len(csr), maxCSR).WithField(KeyField)
@@ -204,10 +204,10 @@ type NewJoinToken struct {
 	Uses    int      `json:"uses"`
 }
 
-// Check refuses nothing: what a token can be is checked with its life.
+// Check accepts everything: the values of a token are checked with its lifetime.
 func (r *NewJoinToken) Check() error { return nil }
 
-// ShownJoinToken is the answer: the only time that the token is shown.
+// ShownJoinToken is the answer, and the only time that the token is shown.
 type ShownJoinToken struct {
 	Token  string    `json:"token"`
 	Record JoinToken `json:"record"`

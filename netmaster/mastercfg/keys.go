@@ -1,16 +1,14 @@
-// Package mastercfg holds the state records that netmaster derives from the
-// user's intent and netplugin turns into a datapath, with the keys they live
-// under. Names, JSON and keys are those of the original controller, so that
-// tools reading the store keep working; docs/architecture.md lists the few
-// additions.
+// Package mastercfg holds the state records that netmaster derives from the user's intent and netplugin turns
+// into a datapath, with their keys. Names, JSON and keys are those of the original controller, so that tools
+// which read the store keep working; docs/architecture.md lists the few additions.
 //
-// A record is a plain struct. Its key is a prefix and an id, such as EndpointPrefix and that of the endpoint; where the
-// rest is composed of several parts, there is a function for this kind of key here.
+// A record is a plain struct. Its key is a prefix and an id, such as EndpointPrefix and that of the endpoint;
+// keys with several parts are made by functions of this package.
 package mastercfg
 
 import "strings"
 
-// Scheme is that of the REST servers of netmaster and the agents in an open cluster.
+// Scheme is the scheme of the REST servers of netmaster and the agents in an open cluster.
 const Scheme = "http"
 
 // Roots of the key space. Every root ends in a slash, so that a listing of one
@@ -21,7 +19,7 @@ const (
 	OperRoot   = Root + "oper/"          // run-time state
 	GlobalRoot = Root + "master/config/" // run-time configuration pushed to agents
 	ModelRoot  = Root + "obj/modeldb/"   // the user's intent
-	AccessRoot = Root + "access/"        // who may join, log in and do what; for netmasters only
+	AccessRoot = Root + "access/"        // joining, logins and rights; for netmasters only
 )
 
 // Prefixes of the record kinds.
@@ -67,32 +65,32 @@ const (
 	AgentVTEPService = "netplugin.vtep"
 )
 
-// NetworkID is the state id of a network, "N.T".
+// NetworkID returns the state id of a network, "N.T".
 //
-// Names may contain dots, so different pairs can give the same id; creation
-// compares for absence on the composed key, and nobody takes an id apart.
+// Names may contain dots, so different pairs can give the same id; creation checks that the composed key is
+// absent, and ids are never parsed.
 func NetworkID(tenant, network string) string { return network + "." + tenant }
 
-// EndpointID is the state id of an endpoint, "N.T-C".
+// EndpointID returns the state id of an endpoint, "N.T-C".
 func EndpointID(networkID, container string) string { return networkID + "-" + container }
 
-// NativeEndpointID is the id of an endpoint that was asked for without a container.
+// NativeEndpointID returns the id of an endpoint that was requested without a container.
 func NativeEndpointID(host string) string { return host + "-native-intf" }
 
-// HeldKey is where an address of a network is noted that nobody has an endpoint
-// for. A network id has no slash, whatever its dots.
+// HeldKey returns the key of an address of a network that is assigned without an endpoint. A network id
+// contains no slash, whatever its dots.
 func HeldKey(networkID, address string) string { return HeldPrefix + networkID + "/" + address }
 
-// ProviderKey is where an address behind a service is noted.
+// ProviderKey returns the key of an address behind a service.
 func ProviderKey(serviceID, address string) string { return ProviderPrefix + serviceID + "/" + address }
 
-// EndpointGroupID is the state id of a group, "G:T": the reverse of the model key.
+// EndpointGroupID returns the state id of a group, "G:T": the reverse of the model key.
 func EndpointGroupID(tenant, group string) string { return group + ":" + tenant }
 
-// PolicyID is the id of a policy's attachment to a group, "T:G:T:P".
+// PolicyID returns the id of a policy's attachment to a group, "T:G:T:P".
 func PolicyID(groupKey, policyKey string) string { return groupKey + ":" + policyKey }
 
-// RuleID is the id of one directional rule, "T:G:T:P:T:P:R:inRx".
+// RuleID returns the id of one directional rule, "T:G:T:P:T:P:R:inRx".
 func RuleID(policyID, ruleKey, direction string) string {
 	return policyID + ":" + ruleKey + ":" + direction
 }
@@ -106,24 +104,24 @@ const (
 	OutTx = "outTx"
 )
 
-// RuleDirection is the direction in the id of a directional rule.
+// RuleDirection returns the direction in the id of a directional rule.
 func RuleDirection(ruleID string) string { return ruleID[strings.LastIndexByte(ruleID, ':')+1:] }
 
-// IsOfFirstPackets tells whether a directional rule, by its id, is about packets in the direction of the model rule: the first one of a
-// connection is one of these. The others are about answers.
+// IsOfFirstPackets reports whether a directional rule, by its id, matches packets in the direction of the model
+// rule, such as the first one of a connection. The others match replies.
 func IsOfFirstPackets(ruleID string) bool {
 	direction := RuleDirection(ruleID)
 	return direction == InRx || direction == OutTx
 }
 
-// ServiceID is the state id of a service, "S:T".
+// ServiceID returns the state id of a service, "S:T".
 func ServiceID(tenant, service string) string { return service + ":" + tenant }
 
-// DockerNetworkKey is where the docker network of a network, or of a group, is
-// noted: "T.N.G", which ends in a dot where there is no group.
+// DockerNetworkKey returns the key of the docker network of a network, or of a group: "T.N.G", which
+// ends in a dot without a group.
 func DockerNetworkKey(tenant, network, group string) string {
 	return DockerPrefix + tenant + "." + network + "." + group
 }
 
-// ModelKey is the store key of a model object of a type.
+// ModelKey returns the store key of a model object of a type.
 func ModelKey(objType, key string) string { return ModelRoot + objType + "/" + key }

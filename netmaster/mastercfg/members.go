@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// StoreMembersPath is where a netmaster that has joined asks for its member to be added to the store
-// that the others embed.
+// StoreMembersPath is where a netmaster that has joined requests that its member is added to the
+// embedded store of the others.
 const StoreMembersPath = "/api/v1/store/members"
 
 // AddMemberRequest describes the member. Repeating it changes nothing.
@@ -17,7 +17,7 @@ type AddMemberRequest struct {
 	PeerURL string `json:"peerURL"` // https
 }
 
-// Check refuses what is no member of a store over TLS.
+// Check returns an error for what cannot be a member of a store over TLS.
 func (r *AddMemberRequest) Check() error {
 	if r.Name == "" || len(r.Name) > maxMemberName || strings.ContainsAny(r.Name, "=,") {
 		return fault.New(fault.Invalid, "name %.60q: want 1 to %d characters without '=' and ','", r.Name, maxMemberName).WithField("name")
@@ -29,13 +29,13 @@ func (r *AddMemberRequest) Check() error {
 	return nil
 }
 
-// Bounds of what is asked for.
+// Limits of the request.
 const (
 	maxMemberName = 255
 	maxPeerURL    = 1024
 )
 
-// AddMemberResponse is what the member starts with.
+// AddMemberResponse is what the member needs to start.
 type AddMemberResponse struct {
 	Peers map[string]string `json:"peers"` // peer URLs of all members by name, this one included
 }

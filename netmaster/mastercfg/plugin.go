@@ -6,12 +6,12 @@ import (
 	"github.com/contiv/netplugin/contivmodel/limits"
 )
 
-// RevisionHeader carries, on answers of the plugin routes, the store revision
-// at which the change became visible. An agent waits for its cache to reach it.
+// RevisionHeader carries, in answers of the plugin routes, the store revision of the change. An agent waits
+// until its cache has reached it.
 const RevisionHeader = "Contiv-Revision"
 
-// ForwardedHeader marks what one netmaster passes on to another: what it shows itself is
-// not who asks.
+// ForwardedHeader marks a request that one netmaster forwards to another: the forwarder's certificate is not the
+// client's.
 const ForwardedHeader = "Contiv-Forwarded"
 
 // Paths of the routes that agents call.
@@ -31,8 +31,8 @@ type AllocAddressRequest struct {
 	PreferredIPv4Address string
 }
 
-// Check refuses texts that are too long or not plain. So does Check of the
-// other requests, also for fields that nothing is done with.
+// Check returns an error for texts that are too long or not plain, as Check of the other requests
+// does, also for fields that are not used.
 func (r *AllocAddressRequest) Check() error {
 	return cmp.Or(
 		limits.Text("AddressPool", r.AddressPool, limits.Name),
@@ -47,13 +47,13 @@ type AllocAddressResponse struct {
 	IPv4Address string
 }
 
-// ReleaseAddressRequest gives an address back.
+// ReleaseAddressRequest releases an address.
 type ReleaseAddressRequest struct {
 	NetworkID   string
 	IPv4Address string
 }
 
-// Check is that of AllocAddressRequest.
+// Check checks like that of AllocAddressRequest.
 func (r *ReleaseAddressRequest) Check() error {
 	return cmp.Or(
 		limits.Text("NetworkID", r.NetworkID, limits.Name),
@@ -66,7 +66,7 @@ type ReleaseAddressResponse struct {
 	Status string
 }
 
-// ConfigEP is what the caller knows of a new endpoint.
+// ConfigEP is the caller's part of a new endpoint.
 type ConfigEP struct {
 	Container   string // identity of the endpoint within its network
 	Host        string // host label of the node
@@ -75,7 +75,7 @@ type ConfigEP struct {
 	ServiceName string // endpoint group; empty: none
 }
 
-// CreateEndpointRequest asks for an endpoint; it is idempotent by container.
+// CreateEndpointRequest requests an endpoint; it is idempotent by container.
 type CreateEndpointRequest struct {
 	TenantName   string
 	NetworkName  string
@@ -84,19 +84,18 @@ type CreateEndpointRequest struct {
 	EPCommonName string
 	ConfigEP     ConfigEP
 
-	// Of a pod of Kubernetes: its namespace and the UID that kubelet knows it by.
+	// Of a pod of Kubernetes: its namespace and kubelet's UID of it.
 	PodNamespace string `json:",omitempty"`
 	PodUID       string `json:",omitempty"`
 
-	// Boot is that of the host, by the kernel's id; a new endpoint's container is gone with it.
+	// Boot is the kernel's id of the host's present boot; the container of a new endpoint ends with it.
 	Boot string `json:",omitempty"`
 
-	// Labels are those of a container that is being started with the endpoint;
-	// none: an event will tell.
+	// Labels are those of a container that is being started with the endpoint; none: an event will report them.
 	Labels map[string]string `json:",omitempty"`
 }
 
-// Check is that of AllocAddressRequest.
+// Check checks like that of AllocAddressRequest.
 func (r *CreateEndpointRequest) Check() error {
 	return cmp.Or(
 		limits.Text("TenantName", r.TenantName, limits.Name),
@@ -128,10 +127,10 @@ type DeleteEndpointRequest struct {
 	ServiceName string // unused
 	EndpointID  string
 	IPv4Address string // unused
-	Host        string `json:",omitempty"` // whose endpoint it is to be; one of another host is not found. Empty: of any
+	Host        string `json:",omitempty"` // host of the endpoint; one of another host is not found. Empty: any
 }
 
-// Check is that of AllocAddressRequest.
+// Check checks like that of AllocAddressRequest.
 func (r *DeleteEndpointRequest) Check() error {
 	return cmp.Or(
 		limits.Text("Host", r.Host, limits.Name),
@@ -143,7 +142,7 @@ func (r *DeleteEndpointRequest) Check() error {
 	)
 }
 
-// DeleteEndpointResponse is the endpoint's record as it was.
+// DeleteEndpointResponse is the endpoint's former record.
 type DeleteEndpointResponse struct {
 	EndpointConfig CfgEndpointState
 }
@@ -160,7 +159,7 @@ type UpdateEndpointRequest struct {
 	EPCommonName string
 }
 
-// Check is that of AllocAddressRequest, and refuses labels that are too many.
+// Check checks like that of AllocAddressRequest, and limits the number of labels.
 func (r *UpdateEndpointRequest) Check() error {
 	return cmp.Or(
 		limits.Labels("Labels", r.Labels),

@@ -11,12 +11,12 @@ type CfgServiceLBState struct {
 	IPAddress   string            `json:"ipaddress"` // the virtual address
 
 	IPv6Address string   `json:"ipv6address,omitempty"` // a virtual address, too
-	ExternalIPs []string `json:"externalIPs,omitempty"` // served there as well, and to hosts
+	ExternalIPs []string `json:"externalIPs,omitempty"` // the service is reached there as well, and by hosts
 	NodePorts   []string `json:"nodePorts,omitempty"`   // nodePort:servicePort:protocol
 	Affinity    int      `json:"affinity,omitempty"`    // seconds for which a client keeps its provider; 0: none
 
-	// Providers by "address:tenant" are in answers of netmaster only, even if empty. The store
-	// has their addresses in SvcProvider, and who they are in the endpoints.
+	// Providers by "address:tenant" are in answers of netmaster only, even if empty. The store has their
+	// addresses in SvcProvider, and their details in the endpoints.
 	Providers map[string]Provider `json:"providers,omitzero"`
 }
 
@@ -27,13 +27,13 @@ type Provider struct {
 	Labels      map[string]string
 	Tenant      string
 	Network     string
-	Services    []string // S:T; here the service it stands in
+	Services    []string // S:T; here the service that the provider is listed in
 	Container   string   // unused
 	EpIDKey     string   // id of the endpoint
 }
 
-// SvcProvider is one address behind a service. There is a record for each, so
-// that one that comes or goes is all that is written.
+// SvcProvider is one address behind a service. There is a record for each, so that an added or removed one is a
+// single write.
 type SvcProvider struct {
 	ID          string   `json:"id"`          // the address
 	ServiceName string   `json:"ServiceName"` // S:T

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// BgpSpeaker is what a record makes of a node.
+// BgpSpeaker is the parsed record of a BGP speaker.
 type BgpSpeaker struct {
 	AS         uint32         // 0: none, and no neighbours
 	Link       netip.Prefix   // its IPv4 address among the routers, with the length of their subnet
@@ -32,7 +32,7 @@ const (
 	minBgpHoldTime   = 3 // seconds; RFC 4271
 )
 
-// Speaker reads a record. An error is a fault.Invalid that names the field of the model.
+// Speaker parses a record. An error is a fault.Invalid that names the field of the model.
 func (r CfgBgpState) Speaker() (BgpSpeaker, error) {
 	s := BgpSpeaker{Password: r.Password, HoldTime: time.Duration(r.HoldTime) * time.Second}
 	if r.HoldTime != 0 && r.HoldTime < minBgpHoldTime {
@@ -72,7 +72,7 @@ func (r CfgBgpState) Speaker() (BgpSpeaker, error) {
 	return s, nil
 }
 
-// add takes one more neighbour, as fields give its address and its AS.
+// add adds a neighbour, by the fields of its address and its AS.
 func (s *BgpSpeaker) add(addressField, address, asField, as string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Is4In6() || a.Zone() != "" {
@@ -103,14 +103,14 @@ func (s *BgpSpeaker) add(addressField, address, asField, as string) error {
 	return nil
 }
 
-// OfAllRouters tells whether an address with the length of its link is the one that all routers of an IPv6 link have
-// (RFC 4291, 2.6.1). Records of earlier versions may have it.
+// OfAllRouters reports whether an address with its prefix length is the Subnet-Router anycast address of an
+// IPv6 link (RFC 4291, 2.6.1). Records of earlier versions may have it.
 func OfAllRouters(link netip.Prefix) bool {
 	return link.Addr().Is6() && link.Bits() < 127 && link.Addr() == link.Masked().Addr()
 }
 
-// isHostOf tells whether an address of a link can be that of a host. In IPv4 the first
-// and the last one cannot, unless there are two only (RFC 3021).
+// isHostOf reports whether an address of a link can be that of a host. In IPv4 the first and the last one
+// cannot, unless there are only two (RFC 3021).
 func isHostOf(link netip.Prefix, a netip.Addr) bool {
 	if a.Is6() {
 		return !a.IsUnspecified() && !a.IsMulticast() && !a.Is4In6() && !a.IsLinkLocalUnicast()
@@ -124,7 +124,7 @@ func isHostOf(link netip.Prefix, a netip.Addr) bool {
 	return link.Contains(a.Prev()) && link.Contains(a.Next())
 }
 
-// asNumber reads the number of an AS, as one or as two (RFC 5396): 65546 is 1.10.
+// asNumber parses an AS number, as one number or as two (RFC 5396): 65546 is 1.10.
 func asNumber(field, text string) (uint32, error) {
 	number, err := strconv.ParseUint(text, 10, 32)
 	if high, low, dotted := strings.Cut(text, "."); dotted {

@@ -1,15 +1,14 @@
 package mastercfg
 
-// CfgNetworkState is the derived record of a network. It does not change with
-// the endpoints: the counters are always 0 and the maps list no address that is
-// handed out (IPv6AllocMap has the gateway), unless an older netmaster wrote it.
+// CfgNetworkState is the derived record of a network. It does not change with the endpoints: the counters are always
+// 0 and the maps contain no assigned addresses (IPv6AllocMap has the gateway), unless an older netmaster wrote it.
 type CfgNetworkState struct {
 	ID            string          `json:"id"` // N.T
 	Tenant        string          `json:"tenant"`
 	NetworkName   string          `json:"networkName"`
 	NwType        string          `json:"nwType"`     // data or infra
 	PktTagType    string          `json:"pktTagType"` // vlan or vxlan
-	PktTag        int             `json:"pktTag"`     // number of the network in every switch, 1..16383; its VLAN, if it is of vlan
+	PktTag        int             `json:"pktTag"`     // number of the network in every switch, 1..16383; for vlan its VLAN
 	ExtPktTag     int             `json:"extPktTag"`  // VNI; 0 for vlan
 	SubnetIP      string          `json:"subnetIP"`
 	SubnetLen     uint            `json:"subnetLen"`
@@ -48,13 +47,11 @@ type CfgEndpointState struct {
 	PodNamespace string `json:"podNamespace,omitempty"`
 	PodUID       string `json:"podUID,omitempty"`
 
-	// Boot is that of the host in which the endpoint's container was attached, by the kernel's
-	// id; empty: nobody has said.
+	// Boot is the kernel's id of the host's boot in which the endpoint's container was attached; empty: unknown.
 	Boot string `json:"boot,omitempty"`
 }
 
-// EndpointGroupState is the derived record of an endpoint group. It does not
-// change with the endpoints either.
+// EndpointGroupState is the derived record of an endpoint group. It does not change with the endpoints either.
 type EndpointGroupState struct {
 	ID              string `json:"id"` // G:T
 	GroupName       string `json:"groupName"`
@@ -82,7 +79,7 @@ type CfgPolicyRule struct {
 	DstEndpointGroup int    `json:"DstEndpointGroup"`
 	SrcIPAddr        string `json:"SrcIpAddr"` // address or CIDR; empty: any
 	DstIPAddr        string `json:"DstIpAddr"`
-	SrcIPv6Addr      string `json:"SrcIpv6Addr,omitempty"` // CIDR, beside an IPv4 one: the rule names a network of both
+	SrcIPv6Addr      string `json:"SrcIpv6Addr,omitempty"` // CIDR, beside an IPv4 one: the rule names a network with both families
 	DstIPv6Addr      string `json:"DstIpv6Addr,omitempty"`
 	IPProtocol       uint8  `json:"IpProtocol"` // 0: any
 	SrcPort          uint16 `json:"SrcPort"`
@@ -98,15 +95,15 @@ type VRFState struct {
 	ID  string `json:"id"`  // tenant
 	VRF uint16 `json:"vrf"` // 1..32765
 
-	// PolicyMode is how far rules of the tenant's groups judge: PolicyFinal, or empty.
+	// PolicyMode is PolicyFinal or empty.
 	PolicyMode string `json:"policyMode,omitempty"`
 }
 
-// PolicyFinal is the mode in which a rule of a group that allows a connection ends the judgement of it, in the
-// direction that the rule is of. In the other one policies of Kubernetes judge what groups allow.
+// PolicyFinal is the mode in which a rule of a group that allows a connection is the final verdict, in the
+// direction of the rule. In the other mode policies of Kubernetes are applied to what groups allow.
 const PolicyFinal = "final"
 
-// GlobConfig is the run-time configuration every agent follows.
+// GlobConfig is the run-time configuration that every agent follows.
 type GlobConfig struct {
 	ID          string `json:"id"`
 	NwInfraType string `json:"nw-infra-type"`
@@ -115,7 +112,7 @@ type GlobConfig struct {
 	PvtSubnet   string `json:"pvt-subnet"`
 }
 
-// GlobalState records the tag ranges in force.
+// GlobalState records the active tag ranges.
 type GlobalState struct {
 	ID   string     `json:"id"`
 	Auto AutoRanges `json:"auto"`
@@ -134,27 +131,26 @@ type GlobalOper struct {
 	FreeVXLANsStart uint   `json:"freeVXLANsStart"` // range minimum - 1
 }
 
-// HeldAddress is an address that was handed out to somebody who has no endpoint
-// for it yet. It goes when an endpoint takes it or it is given back.
+// HeldAddress is an address that was assigned without an endpoint. It is deleted when an endpoint
+// takes the address or it is released.
 type HeldAddress struct {
 	ID    string `json:"id"` // the address
 	NetID string `json:"netID"`
 }
 
-// IPv4Counter is where the next IPv4 address for a pod is looked for.
+// IPv4Counter is where the search for the next IPv4 address of a pod starts.
 type IPv4Counter struct {
 	ID   string `json:"id"`   // N.T, or G:T if it is of a group's own range
-	Last string `json:"last"` // address that was given last
+	Last string `json:"last"` // address that was assigned last
 }
 
-// IPv6Counter is where the next IPv6 address of a network is looked for.
+// IPv6Counter is where the search for the next IPv6 address of a network starts.
 type IPv6Counter struct {
 	ID       string `json:"id"`       // N.T
-	LastHost string `json:"lastHost"` // host part handed out last, "::5"
+	LastHost string `json:"lastHost"` // host part that was assigned last, "::5"
 }
 
-// VLANConfig is the configured VLAN pool. Which of it are free follows from the
-// records of networks and groups.
+// VLANConfig is the configured VLAN pool. Which of them are free follows from the records of networks and groups.
 type VLANConfig struct {
 	ID    string `json:"id"`
 	VLANs Bitmap `json:"vlans"` // 4096 bits; bit set: in the pool
@@ -168,7 +164,7 @@ type VXLANConfig struct {
 	FreeVXLANsStart uint   `json:"FreeVXLANsStart"`
 }
 
-// OperEndpointState is what an agent reports of an endpoint it serves.
+// OperEndpointState is an agent's report of an endpoint that it serves.
 type OperEndpointState struct {
 	ID          string `json:"id"`
 	NetID       string `json:"netID"`
@@ -184,7 +180,7 @@ type OperEndpointState struct {
 	VtepIP      string `json:"vtepIP"`
 }
 
-// OvsDriverOperState is what an agent reports of its switch ports.
+// OvsDriverOperState is an agent's report of its switch ports.
 type OvsDriverOperState struct {
 	ID          string                 `json:"id"`
 	CurrPortNum int                    `json:"currPortNum"`
@@ -198,16 +194,15 @@ type LocalEpInfo struct {
 	BridgeType  string `json:"BridgeType"`
 }
 
-// EpgPolicy binds a policy to a group. The expanded rules are not repeated
-// here: they are the keys below policyRule/ that begin with the binding's id.
+// EpgPolicy binds a policy to a group. The expanded rules are not repeated here: they are the keys below
+// policyRule/ that begin with the binding's id.
 type EpgPolicy struct {
 	ID              string `json:"id"`
 	EpgPolicyKey    string `json:"EpgPolicyKey"`
 	EndpointGroupID int    `json:"EndpointGroupID"`
 }
 
-// DnetOperState says which of docker's networks a network or group is. In swarm
-// mode agents write it.
+// DnetOperState is which docker network a network or group is. In swarm mode agents write it.
 type DnetOperState struct {
 	ID          string `json:"id"` // T.N.G
 	TenantName  string `json:"tenantName"`
@@ -221,6 +216,6 @@ type NodeGC struct {
 	ID        string `json:"id"` // host label
 	HostAddr  string `json:"hostAddr"`
 	DownSince string `json:"downSince"` // RFC 3339
-	Deadline  string `json:"deadline"`  // RFC 3339; by the clock of who wrote it
-	Remaining string `json:"remaining"` // what is left, as "23h0m0s"; it counts while a leader looks
+	Deadline  string `json:"deadline"`  // RFC 3339; by the clock of the leader that wrote it
+	Remaining string `json:"remaining"` // what is left, as "23h0m0s"; it counts down while a leader observes
 }

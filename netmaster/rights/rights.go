@@ -1,7 +1,7 @@
 // Package rights is the roles, as one table, and the rights that a set of roles in some tenants adds up to.
 //
-// A right is about an area of the REST interface and, in the areas of tenants, about one tenant. Rights add up; none removes
-// another. The roles of a user are in package access; which request needs which right is in package auth.
+// A right is about an area of the REST interface and, in the areas of tenants, about one tenant. Rights add up; none
+// removes another. The roles of a user are in package access; which request needs which right is in package auth.
 package rights
 
 import (
@@ -51,7 +51,7 @@ var areaNames = [areas]string{Unlisted: "unlisted", Public: "public", Known: "kn
 // String returns the name of an area in refusals.
 func (a Area) String() string { return areaNames[a] }
 
-// OfTenants tells whether rights in an area are about one tenant.
+// OfTenants reports whether rights in an area are about one tenant.
 func (a Area) OfTenants() bool { return a == Objects || a == Tenants || a == RunTime }
 
 // Verb is the kind of access to an area.
@@ -100,7 +100,7 @@ func Roles() []string {
 	return names
 }
 
-// Valid tells whether the grant can be made: the role exists, and its scope is one that the role permits.
+// Valid reports whether the grant can be made: the role exists, and its scope is one that the role permits.
 func (g Grant) Valid() bool {
 	for _, known := range given {
 		if known.role == g.Role {
@@ -126,7 +126,8 @@ func With(who identity.Identity) Set {
 	return nil
 }
 
-// May tells whether the set allows a verb in an area; tenant is used in areas of tenants, and empty there for all tenants.
+// May reports whether the set allows a verb in an area; tenant is used in areas of tenants, and empty there for all
+// tenants.
 func (s Set) May(verb Verb, area Area, tenant string) bool {
 	return area == Public || area == Known || s.has(verb, area, tenant)
 }
@@ -155,7 +156,7 @@ func (s Set) Tenants(verb Verb, area Area) (names []string, all bool) {
 	return slices.Compact(names), false
 }
 
-// MayGrant tells whether the set allows granting, or revoking, a role: an admin all roles, an administrator of
+// MayGrant reports whether the set allows granting, or revoking, a role: an admin all roles, an administrator of
 // a tenant those for this tenant.
 func (s Set) MayGrant(g Grant) bool {
 	inTenant := g.Tenant != Everywhere && (g.Role == Viewer || g.Role == TenantAdmin)

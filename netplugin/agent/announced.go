@@ -36,10 +36,10 @@ func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some
 	return some
 }
 
-// attachedHere tells whether an address may be that of an endpoint of this node, of any tenant.
+// attachedHere reports whether an address may be that of an endpoint of this node, of any tenant.
 func (c *cache) attachedHere(a netip.AddrPort) bool { return len(c.here[a.Addr().String()]) > 0 }
 
-// routedHere tells whether an endpoint of this node in a routed VLAN has the address. Endpoints in networks of
+// routedHere reports whether an endpoint of this node in a routed VLAN has the address. Endpoints in networks of
 // other kinds may have the same one.
 func (c *cache) routedHere(a netip.Addr) bool {
 	for id := range c.here[a.String()] {

@@ -12,7 +12,7 @@ import (
 // its own ports only, without those that the node uses at all its addresses: ports that each node needs itself,
 // node ports, and health check ports of load balancers.
 
-// isPortOfNode tells whether a service's port at an address of a node belongs to the node itself.
+// isPortOfNode reports whether a service's port at an address of a node belongs to the node itself.
 func (c *cache) isPortOfNode(p kubePort) bool {
 	key := nodePortKey(p.Protocol, p.Port)
 	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.askedAt[key]) > 0)
@@ -43,7 +43,7 @@ func (c *cache) markAtNodes(key string) {
 	}
 }
 
-// isOwnBackend tells whether the address and port of a service are also those of one of its backends, such as a
+// isOwnBackend reports whether the address and port of a service are also those of one of its backends, such as a
 // pod with hostNetwork. The host does not send packets to it through the switch, which would send them back.
 func (c *cache) isOwnBackend(id string, p kubePort) bool {
 	return c.servesAt(id, p.name, netip.AddrPortFrom(p.Address, p.Port))

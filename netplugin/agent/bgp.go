@@ -148,5 +148,5 @@ func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
 	return a.cfg.Border.Inspect()
 }
 
-// routedVLAN tells whether a network has encapsulation vlan and forwarding mode routing.
+// routedVLAN reports whether a network has encapsulation vlan and forwarding mode routing.
 func routedVLAN(n pipeline.Network) bool { return n.Encap == pipeline.VLAN && !n.Mode.Bridged() }

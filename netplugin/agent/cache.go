@@ -221,7 +221,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.mark(pipeline.KindFloodSet, e.netID)
 }
 
-// knows tells whether the store has a record of an endpoint.
+// knows reports whether the store has a record of an endpoint.
 func (c *cache) knows(id string) bool {
 	_, known := c.endpoints[id]
 	return known
@@ -315,7 +315,7 @@ func (c *cache) setMode(mode pipeline.Mode) {
 	}
 }
 
-// globalKnown tells whether netmaster has ever configured this cluster.
+// globalKnown reports whether netmaster has ever configured this cluster.
 func (c *cache) globalKnown() bool { return c.global.FwdMode != "" && c.global.PvtSubnet != "" }
 
 // count updates the number of endpoints of a network, by host.

@@ -57,7 +57,7 @@ func (c *cache) setNames(rule string, names []string) {
 	}
 }
 
-// wantsAnswersOf tells whether the agent has to read the DNS answers of a service.
+// wantsAnswersOf reports whether the agent has to read the DNS answers of a service.
 func (c *cache) wantsAnswersOf(service string) bool {
 	return len(c.named.users) > 0 && strings.HasSuffix(service, nameService)
 }

@@ -134,7 +134,7 @@ func (r *reporter) loadEnforced(ctx context.Context) error {
 	return nil
 }
 
-// isReregistration tells whether an event registers this node again after its registration was missing:
+// isReregistration reports whether an event registers this node again after its registration was missing:
 // netmaster may have removed the node meanwhile, and deleted its reports. The caller holds the lock and has not
 // applied the event yet.
 func (a *Agent) isReregistration(key string, value []byte) bool {

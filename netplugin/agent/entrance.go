@@ -119,7 +119,7 @@ func (c *cache) entrances() (e Entrances) {
 	return e
 }
 
-// isEntered tells whether hosts reach a service.
+// isEntered reports whether hosts reach a service.
 func (s service) isEntered() bool {
 	return slices.ContainsFunc(s.part.Ports, func(p pipeline.ServicePort) bool { return p.From&pipeline.FromHost != 0 })
 }

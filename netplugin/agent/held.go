@@ -45,7 +45,7 @@ func newHeld(shown bool) held {
 	return held{shown: shown, claimed: make(map[string]struct{}), attached: make(map[string]Attachment), absent: make(map[string]time.Time)}
 }
 
-// needs tells whether an attached container depends on a key of the store.
+// needs reports whether an attached container depends on a key of the store.
 func (h *held) needs(key string) bool {
 	if id, ok := strings.CutPrefix(key, mastercfg.EndpointPrefix); ok {
 		_, attached := h.attached[id]
@@ -68,7 +68,7 @@ func (h *held) needs(key string) bool {
 	return false
 }
 
-// lacksTenant tells whether containers of a tenant are attached, and the store lacks the endpoints of all of them.
+// lacksTenant reports whether containers of a tenant are attached, and the store lacks the endpoints of all of them.
 func (h *held) lacksTenant(tenant string) (lacks bool) {
 	for id, at := range h.attached {
 		if at.Network.Tenant != tenant {
@@ -195,7 +195,7 @@ func (a *Agent) missingInStore() (ids []string) {
 	return ids
 }
 
-// followsStore tells whether the cache has the present state of a
+// followsStore reports whether the cache has the present state of a
 // store that a netmaster has set up. The caller holds the lock.
 func (a *Agent) followsStore() bool {
 	if _, unset := a.held.absent[mastercfg.GlobalConfigKey]; unset || a.missing() != nil {
@@ -248,7 +248,7 @@ func (a *Agent) expelClashing() {
 	}
 }
 
-// sameSegment tells whether two networks share a VNI or tag that must be unique.
+// sameSegment reports whether two networks share a VNI or tag that must be unique.
 func sameSegment(a, b pipeline.Network) bool {
 	return a.Encap == b.Encap && a.Tag != 0 && (a.Tag == b.Tag || a.VNI != 0 && a.VNI == b.VNI)
 }

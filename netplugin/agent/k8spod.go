@@ -59,7 +59,7 @@ func (c *cache) attachedChange(before, now endpoint) {
 	}
 }
 
-// isAttached tells whether a pod has an endpoint on this node. It has one as long as
+// isAttached reports whether a pod has an endpoint on this node. It has one as long as
 // ports of the node forward to it. A pod that was refused, has ended, or lost its
 // port to another pod has none: the ports that it asks for still belong to the node.
 func (c *cache) isAttached(uid string) bool {

@@ -57,7 +57,7 @@ func newMetrics(a *Agent) metrics {
 	return m
 }
 
-// hasAll tells whether the switch has the whole state that has been read so far.
+// hasAll reports whether the switch has the whole state that has been read so far.
 func (a *Agent) hasAll() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

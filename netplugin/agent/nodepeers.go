@@ -81,7 +81,7 @@ func parseExcepts(all []mastercfg.TierExcept) (list []except, err error) {
 	return list, nil
 }
 
-// isExcepted tells whether each of the networks that contain the node's known address excepts its own address.
+// isExcepted reports whether each of the networks that contain the node's known address excepts its own address.
 func isExcepted(list []except, known, own netip.Addr) bool {
 	names := func(x except) bool { return x.net.Contains(known) && !x.excepts(known) }
 	return slices.ContainsFunc(list, names) && !slices.ContainsFunc(list, func(x except) bool { return names(x) && !x.excepts(own) })
@@ -91,7 +91,7 @@ func (x except) excepts(a netip.Addr) bool {
 	return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// isOfHost tells whether an endpoint with this id is the host's own in a network.
+// isOfHost reports whether an endpoint with this id is the host's own in a network.
 func (e endpoint) isOfHost(id string) bool { return id == mastercfg.EndpointID(e.netID, e.host) }
 
 // access is an infra network through which processes of nodes reach endpoints.
@@ -100,7 +100,7 @@ type access struct {
 	others []netip.Prefix // subnets of other tenants that also have subjects of the rule on this node
 }
 
-// mayBeOfOtherTenant tells whether an address may belong to another endpoint in another tenant.
+// mayBeOfOtherTenant reports whether an address may belong to another endpoint in another tenant.
 func (a access) mayBeOfOtherTenant(addr netip.Addr) bool {
 	return slices.ContainsFunc(a.others, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
@@ -135,7 +135,7 @@ func (c *cache) infraNetworksOf(classes []uint16) (networks []access) {
 	return networks
 }
 
-// mayBeAboutNodes tells whether the peers of a rule may depend on the registered nodes.
+// mayBeAboutNodes reports whether the peers of a rule may depend on the registered nodes.
 func (t *tiers) mayBeAboutNodes(rule string) bool {
 	_, may := t.nodePeers[rule]
 	return may
@@ -148,7 +148,7 @@ func (c *cache) nodePeersChange() {
 	}
 }
 
-// holder returns a function that tells whether any of the
+// holder returns a function that reports whether any of the
 // masked networks, which may be thousands, contains an address.
 func holder(nets []netip.Prefix) func(netip.Addr) bool {
 	all, lengths := make(map[netip.Prefix]struct{}, len(nets)), map[int]struct{}{}

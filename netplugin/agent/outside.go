@@ -71,7 +71,7 @@ func (c *cache) hostPort() (pipeline.Outside, error) {
 	return o, nil
 }
 
-// OutsideWaits tells whether the port to the host has to wait for another endpoint's port: adding a link makes the
+// OutsideWaits reports whether the port to the host has to wait for another endpoint's port: adding a link makes the
 // tunnels of a userspace datapath lose packets. So if endpoints have ports already, because an earlier agent on the
 // node had no port to the host, it is added together with the next endpoint's. HostChanged wakes the caller then.
 func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {

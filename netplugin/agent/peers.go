@@ -135,7 +135,7 @@ func (p *peers) refusals(host string) map[string]string {
 	return why
 }
 
-// settle updates the host's VTEP in use from its live entries; inUse tells whether the host has endpoints. It
+// settle updates the host's VTEP in use from its live entries; inUse reports whether the host has endpoints. It
 // returns whether the VTEP changed, and the newly refused entries.
 func (p *peers) settle(host string, inUse bool) (changed bool, refused []string) {
 	before, counts := p.vtep[host], false
@@ -188,7 +188,7 @@ func (c *cache) removePeer(key string) {
 	c.settle(c.peers.remove(key)...)
 }
 
-// hasDuplicateLabel tells whether another node is registered with
+// hasDuplicateLabel reports whether another node is registered with
 // this node's label, or this node's registration is refused.
 func (c *cache) hasDuplicateLabel() bool {
 	for key := range c.peers.byHost[c.host] {

@@ -43,23 +43,23 @@ func newPresence() presence {
 		routedOf: make(index), ruled: make(map[string]bool), backlog: make(map[pipeline.Key]struct{})}
 }
 
-// present tells whether the node programs a tenant, or the routed VLANs.
+// present reports whether the node programs a tenant, or the routed VLANs.
 func (p *presence) present(tenant string) bool {
 	_, leaving := p.leaving[tenant]
 	return leaving || p.localsOf[tenant] > 0 || p.entered[tenant] > 0
 }
 
-// presentIn tells whether the node programs a network.
+// presentIn reports whether the node programs a network.
 func (c *cache) presentIn(n network) bool {
 	return c.present(n.record.Tenant) || c.routedVLAN(n) && c.present(routedVLANs)
 }
 
-// knowsRulesOf tells whether the node programs the rules of a tenant.
+// knowsRulesOf reports whether the node programs the rules of a tenant.
 func (c *cache) knowsRulesOf(tenant string) bool {
 	return c.present(tenant) || len(c.routedOf[tenant]) > 0 && c.present(routedVLANs)
 }
 
-// routedVLAN tells whether a network is in the shared routing domain.
+// routedVLAN reports whether a network is in the shared routing domain.
 func (c *cache) routedVLAN(n network) bool { return n.part.Encap == pipeline.VLAN && !c.mode.Bridged() }
 
 // share counts a network in (1) or out (-1) if it is a routed VLAN.

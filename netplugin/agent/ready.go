@@ -68,7 +68,7 @@ func (a *Agent) switchProblem() error {
 	return nil
 }
 
-// hasPending tells whether a switch has outstanding changes and has accepted none of them, for however short a time.
+// hasPending reports whether a switch has outstanding changes and has accepted none of them, for however short a time.
 func (a *Agent) hasPending() bool {
 	return slices.ContainsFunc(a.cfg.Driver.Status().Bridges(), func(s drivers.Status) bool { return !s.Owes.IsZero() })
 }
@@ -82,7 +82,7 @@ func (o *outage) Unwrap() error { return o.cause }
 // PodsAffected marks the error for the CNI STATUS command.
 func (o *outage) PodsAffected() bool { return true }
 
-// storeRead tells whether the store has been read since this process started.
+// storeRead reports whether the store has been read since this process started.
 func (a *Agent) storeRead() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -126,7 +126,7 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 	a.report.Send()
 }
 
-// owned tells whether a port is claimed, or the store has its endpoint on this node. The port to the host is
+// owned reports whether a port is claimed, or the store has its endpoint on this node. The port to the host is
 // owned as long as one is wanted: after a start, its creation may be delayed.
 func (a *Agent) owned(epID string) bool {
 	a.mu.Lock()

@@ -130,7 +130,7 @@ func union(a, b [ruleDimensions]bool) [ruleDimensions]bool {
 	return a
 }
 
-// several tells whether more than one dimension has changed.
+// several reports whether more than one dimension has changed.
 func several(changed [ruleDimensions]bool) bool {
 	first := slices.Index(changed[:], true)
 	return first >= 0 && slices.Contains(changed[first+1:], true)

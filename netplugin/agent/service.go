@@ -253,7 +253,7 @@ func (c *cache) otherEncapNetworks(in pipeline.Network) (apart []pipeline.Networ
 
 func tenantEncap(tenant string, encap pipeline.Encap) string { return tenant + "/" + encap.String() }
 
-// holds tells whether an address is in a subnet of a network.
+// holds reports whether an address is in a subnet of a network.
 func holds(n pipeline.Network, a netip.Addr) bool {
 	return n.Subnet.Contains(a) || n.Subnet6.Contains(a)
 }

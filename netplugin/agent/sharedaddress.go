@@ -29,7 +29,7 @@ func (c *cache) placeUDP(tenant string, p pipeline.ServicePort, service string, 
 	}
 }
 
-// sharesUDPAddress tells whether other services have UDP ports at the address of a UDP port.
+// sharesUDPAddress reports whether other services have UDP ports at the address of a UDP port.
 func (c *cache) sharesUDPAddress(tenant string, p pipeline.ServicePort) bool {
 	return len(c.udpAt[udpPlace(tenant, p)]) > 1
 }

@@ -279,7 +279,7 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	return rule, nil
 }
 
-// isHere tells whether an endpoint of this node has the class, or flows of the datapath may still use it.
+// isHere reports whether an endpoint of this node has the class, or flows of the datapath may still use it.
 func (t *tiers) isHere(class uint16) bool {
 	_, lately := t.lately[class]
 	return lately || t.classes[class] > 0

@@ -163,7 +163,7 @@ func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 	return slices.Compact(all)
 }
 
-// balances tells whether a service has a port at an address of load balancers.
+// balances reports whether a service has a port at an address of load balancers.
 func (s kubeService) balances(taken TakenPort) bool {
 	return slices.ContainsFunc(s.ports, func(p kubePort) bool {
 		return p.balancer && p.Address == taken.Address && p.Port == taken.Port && p.Protocol == inet.TransportNumber(taken.Protocol)

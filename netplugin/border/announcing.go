@@ -42,7 +42,7 @@ func (a *announcing) setAnnounced(told []netip.Prefix) {
 	a.told = maps.Clone(a.former)
 }
 
-// take applies a change of the wanted objects, and tells whether it concerns routers.
+// take applies a change of the wanted objects, and reports whether it concerns routers.
 func (a *announcing) take(c drivers.Change) (concerned bool) {
 	var gone []pipeline.Key // unless the same change sets them again
 	if c.Replace {

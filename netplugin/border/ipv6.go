@@ -22,7 +22,7 @@ func ipv6Disabled() string {
 	return ""
 }
 
-// speaksIPv6 tells whether the interface gets IPv6 addresses, and logs it if the machine's sysctls disable IPv6.
+// speaksIPv6 reports whether the interface gets IPv6 addresses, and logs it if the machine's sysctls disable IPv6.
 func (b *Border) speaksIPv6(w *agent.BGP) bool {
 	setting, reason := ipv6Disabled(), b.needsIPv6(w)
 	said := ""

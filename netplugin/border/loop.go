@@ -191,7 +191,7 @@ func (b *Border) takeIn(ctx context.Context, everything bool) (rest time.Duratio
 	return rest
 }
 
-// takeChanges is the part of takeIn under the lock; looked tells whether known is valid. It returns the next
+// takeChanges is the part of takeIn under the lock; looked reports whether known is valid. It returns the next
 // hops to solicit, and whether more changes of routes are waiting.
 func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everything bool) (ask []netip.Addr, more bool) {
 	b.mu.Lock()
@@ -207,7 +207,7 @@ func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everythi
 	return ask, more
 }
 
-// learn applies at most so many changes of routes, and tells whether there are more. The caller holds the lock.
+// learn applies at most so many changes of routes, and reports whether there are more. The caller holds the lock.
 func (b *Border) learn(most int, d delta) (more bool) {
 	changes, more := b.speaker.Changes(most)
 	for _, c := range changes {

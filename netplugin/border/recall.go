@@ -158,7 +158,7 @@ func (b *Border) resumeSpeaking() {
 	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
 }
 
-// interfaceHas tells whether the interface exists, is up, and has an address.
+// interfaceHas reports whether the interface exists, is up, and has an address.
 func interfaceHas(address netip.Prefix) bool {
 	link, err := findLink()
 	if err != nil || link == nil || link.Attrs().Flags&net.FlagUp == 0 {

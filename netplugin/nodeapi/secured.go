@@ -49,7 +49,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// isRootAtSocket tells whether the client is root, at the unix socket.
+// isRootAtSocket reports whether the client is root, at the unix socket.
 func isRootAtSocket(ctx context.Context) bool {
 	_, local := ctx.Value(connKey{}).(*rootsocket.Conn)
 	return local

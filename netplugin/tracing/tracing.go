@@ -107,8 +107,8 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	return t, nil
 }
 
-// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does not set
-// the fields of connection tracking there, so that rules about addresses and ports would not match.
+// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does
+// not set the fields of connection tracking there, so that rules about addresses and ports would not match.
 func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace {
 	at := slices.IndexFunc(t.Resumed, func(r oftrace.Resumed) bool { return pipeline.AsksTracker(r.Table) })
 	if at < 0 {
@@ -134,7 +134,8 @@ func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace
 	return t
 }
 
-// mostResumed limits how often a packet is followed after the connection tracker: no packet returns from there more often.
+// mostResumed limits how often a packet is followed after the connection tracker: no packet returns from there more
+// often.
 const mostResumed = 8
 
 // tracked adds to the fields of a packet, as the switch prints them, those that the connection tracker sets for

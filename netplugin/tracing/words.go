@@ -55,8 +55,9 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	return h
 }
 
-// stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized packet, which
-// comes first. If a lookup in a table has no answer, the next steps belong to the flow with the lookup.
+// stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized
+// packet, which comes first. If a lookup in a table has no answer, the next steps belong to the flow with the
+// lookup.
 func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
 	tooBig := false
 	for _, s := range t.Steps {
@@ -133,7 +134,7 @@ func (w *world) owner(object pipeline.Object) string {
 	return string(key.Kind) + " " + key.ID
 }
 
-// isOwnObject tells whether an object belongs to the sender's tenant, or to none.
+// isOwnObject reports whether an object belongs to the sender's tenant, or to none.
 func (w *world) isOwnObject(object pipeline.Object) bool {
 	switch o := object.(type) {
 	case pipeline.Endpoint:
@@ -153,7 +154,7 @@ func (w *world) isOwnObject(object pipeline.Object) bool {
 	return true
 }
 
-// isAboutOwnEndpoint tells whether the subject of a rule is an endpoint of the sender's tenant.
+// isAboutOwnEndpoint reports whether the subject of a rule is an endpoint of the sender's tenant.
 func (w *world) isAboutOwnEndpoint(r pipeline.TierRule) bool {
 	for _, e := range w.endpoints {
 		if e.Tenant == w.tenant && slices.Contains(r.Subjects, e.Class) {
@@ -195,7 +196,7 @@ func (w *world) describeActions(actions []string) string {
 	return strings.Join(words, ", ")
 }
 
-// alwaysContinues tells whether all packets continue in one table after a group.
+// alwaysContinues reports whether all packets continue in one table after a group.
 func alwaysContinues(group string) bool {
 	number, err := strconv.ParseUint(group, 10, 32)
 	_, always := pipeline.GroupLeadsTo(uint32(number))

@@ -17,8 +17,9 @@ import (
 // answerTime is how long a member may take to answer another one before it counts as missing.
 const answerTime = 3 * time.Second
 
-// Missing returns the other members of the cluster that do not answer this one at their peer URLs: their names, or the peer
-// URL of a member that has never been started. Client URLs would not do: one may be for its own machine only.
+// Missing returns the other members of the cluster that do not answer this one at their peer URLs: their names, or
+// the peer URL of a member that has never been started. Client URLs would not do: one may be for its own machine
+// only.
 func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	way, err := transport.NewTimeoutTransport(s.cfg.tls(), answerTime, answerTime, answerTime)
 	if err != nil {

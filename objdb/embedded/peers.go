@@ -63,7 +63,7 @@ type foundation struct {
 	Founding bool              `json:"founding,omitempty"` // of a growing cluster that does not exist yet
 }
 
-// HasData tells whether a member has been started in a data directory.
+// HasData reports whether a member has been started in a data directory.
 // DiscardUnborn has checked before that the directory can be read.
 func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
@@ -79,13 +79,13 @@ func (c Config) Found() error {
 	return note(c.Dir, foundation{c.Name, map[string]string{c.Name: c.PeerURL}, true})
 }
 
-// Founds tells whether Found was called for a member that has not been started yet.
+// Founds reports whether Found was called for a member that has not been started yet.
 func (c Config) Founds() bool {
 	was, err := readNote(c.Dir)
 	return err == nil && was.Founding && !HasData(c.Dir)
 }
 
-// WasPlain tells whether the others know a member with data by a plain peer URL, as far as it has recorded.
+// WasPlain reports whether the others know a member with data by a plain peer URL, as far as it has recorded.
 func (c Config) WasPlain() bool {
 	was, err := readNote(c.Dir)
 	return err == nil && HasData(c.Dir) && strings.HasPrefix(was.Peers[c.Name], "http:")

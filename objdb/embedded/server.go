@@ -43,9 +43,9 @@ const (
 	// Watches of rarely changed keys learn the present revision, and so resume within the kept history.
 	progressInterval = 20 * time.Second
 
-	// The log is kept in memory for members that are behind: up to a hundred entries more than catchUpEntries. An entry is a
-	// whole batch of ours, some 100 KiB under load and never more than 1.3 MiB, so this limits the bytes. A member that is
-	// further behind, by about a second of full load, receives the whole store instead.
+	// The log is kept in memory for members that are behind: up to a hundred entries more than catchUpEntries. An
+	// entry is a whole batch of ours, some 100 KiB under load and never more than 1.3 MiB, so this limits the bytes.
+	// A member that is further behind, by about a second of full load, receives the whole store instead.
 	snapshotEntries = 2000 // after so many entries the log on disk is truncated
 	catchUpEntries  = 250
 
@@ -67,10 +67,12 @@ type Config struct {
 	// (objdb.AddMember); empty: it founds the cluster. For a member with data they are not used.
 	Grows bool
 
-	// FoundingRefused is why a member without data must not found a cluster even if no other member reports one; nil: it may.
+	// FoundingRefused is why a member without data must not found a cluster even if no other member reports one;
+	// nil: it may.
 	FoundingRefused error
 
-	// Quota is the size of the member's file, in bytes, at which it refuses to grow; 0: 4 GiB. The same for all members.
+	// Quota is the size of the member's file, in bytes, at which it refuses to grow; 0: 4 GiB. The same for all
+	// members.
 	Quota int64
 
 	// NoFsync makes the member not wait for its disk. Acknowledged writes survive the end of the process, but

@@ -77,7 +77,8 @@ func (l *Ledger) resume() {
 	l.serve(list)
 }
 
-// store stores the next part of the decided plan. It must succeed eventually: it is retried until it does or the term ends.
+// store stores the next part of the decided plan. It must succeed eventually: it is retried until it does or the
+// term ends.
 func (l *Ledger) store() {
 	d := l.decided
 	s, err := l.storeSome(context.WithoutCancel(l.term.Context()), d)
@@ -202,7 +203,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 	}
 }
 
-// mustReload tells whether the state has to be read from the store before the next plan, after an error of a
+// mustReload reports whether the state has to be read from the store before the next plan, after an error of a
 // transaction. Writes of others since the last read arrive by the watch.
 func (l *Ledger) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
@@ -211,13 +212,15 @@ func (l *Ledger) mustReload(err error) bool {
 	return !isNotTaken(err)
 }
 
-// isNotTaken tells whether an error means that the store has not executed a transaction, so that the cache is still right.
+// isNotTaken reports whether an error means that the store has not executed a transaction, so that the cache is
+// still right.
 func isNotTaken(err error) bool {
 	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
 }
 
-// lowerMaxOps tells whether to repeat a transaction that the store has refused for its number of operations, although it has
-// accepted as many before: another member has answered, whose limit is lower. It lowers the ledger's limit until the next term.
+// lowerMaxOps reports whether to repeat a transaction that the store has refused for its number of operations,
+// although it has accepted as many before: another member has answered, whose limit is lower. It lowers the ledger's
+// limit until the next term.
 func (l *Ledger) lowerMaxOps(err error) bool {
 	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
 		return false
@@ -236,8 +239,9 @@ type assembly struct {
 	held, large []*submission
 }
 
-// assemble runs the plans that fit into one group. A plan that fails is a member as well: its error may depend on writes of
-// the plans before it, so it is valid only if these are committed. With noRoom, plans that put fail with that error.
+// assemble runs the plans that fit into one group. A plan that fails is a member as well: its error may depend on
+// writes of the plans before it, so it is valid only if these are committed. With noRoom, plans that put fail with
+// that error.
 func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 	a.group = l.newGroup()
 	a.group.noRoom = noRoom
@@ -280,7 +284,8 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	if len(t.Puts)+len(t.Deletes) == 0 {
 		return l.newest, l.term.Trusted() // without a request to the store
 	}
-	// A sent transaction is waited for even if the term ends: its caller needs the result, and the fence keeps it harmless.
+	// A sent transaction is waited for even if the term ends: its caller needs the result, and the fence keeps it
+	// harmless.
 	rev, err := l.send(context.WithoutCancel(l.term.Context()), l.term.Commit, t, plans)
 	if err != nil {
 		return 0, err

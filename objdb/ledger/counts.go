@@ -8,7 +8,8 @@ import "strings"
 // countMark is the prefix of counted terms.
 const countMark = "+"
 
-// CountedTerm is a term whose values are only counted: an Index returns it for a value to count. Search does not find it.
+// CountedTerm is a term whose values are only counted: an Index returns it for a value to count. Search does not
+// find it.
 func CountedTerm(what string) string { return countMark + what }
 
 func isCounted(term string) bool { return strings.HasPrefix(term, countMark) }

@@ -53,10 +53,10 @@ func (d *decided) add(changes ...change) {
 // left returns the number of changes that are not stored yet.
 func (d *decided) left() int { return len(d.changes) }
 
-// waits tells whether a key is not stored yet.
+// waits reports whether a key is not stored yet.
 func (d *decided) waits(key string) bool { return d != nil && d.keys.Has(key) }
 
-// uses tells whether a plan has read or written a key whose change is not stored yet.
+// uses reports whether a plan has read or written a key whose change is not stored yet.
 func (d *decided) uses(tx *Tx) bool {
 	if d == nil || d.left() == 0 {
 		return false

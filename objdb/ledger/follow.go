@@ -70,8 +70,9 @@ func (l *Ledger) publish(t *tree) {
 	l.state.Store(t)
 }
 
-// reload replaces the cache by the state of the store. It first waits until no sent transaction can still be executed: the
-// guards of plans do not cover their searches. A full store cannot confirm that, and deletions must continue.
+// reload replaces the cache by the state of the store. It first waits until no sent transaction can still be
+// executed: the guards of plans do not cover their searches. A full store cannot confirm that, and deletions must
+// continue.
 func (l *Ledger) reload(ctx context.Context) error {
 	if err := l.term.Settle(ctx); err != nil && !fault.Is(err, fault.Exhausted) {
 		return err
@@ -96,7 +97,7 @@ func (l *Ledger) deliver(b mirror.Batch) {
 }
 
 // absorb applies changes from other writers to the cache. Own commits
-// arrive here as well and are no news; it tells whether there was any.
+// arrive here as well and are no news; it reports whether there was any.
 func (l *Ledger) absorb(b mirror.Batch) (news bool) {
 	l.newest = max(l.newest, b.Revision)
 	l.seen = max(l.seen, b.Revision)
@@ -124,7 +125,7 @@ func (l *Ledger) absorb(b mirror.Batch) (news bool) {
 	return news
 }
 
-// news tells whether an event is newer than what the cache knows about its key.
+// news reports whether an event is newer than what the cache knows about its key.
 func (l *Ledger) news(t *tree, e mirror.Event) bool {
 	if e.ModRevision <= l.loaded {
 		return false
@@ -148,7 +149,7 @@ func (l *Ledger) forget() {
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
 }
 
-// awaitForeignChange waits until the watch has delivered a write of others, and tells whether it did in time.
+// awaitForeignChange waits until the watch has delivered a write of others, and reports whether it did in time.
 // Often it has arrived before a transaction is refused because of it.
 func (l *Ledger) awaitForeignChange() bool {
 	patience := time.NewTimer(l.patience)

@@ -16,7 +16,7 @@ func (g *group) footprint() *footprint {
 	return &footprint{g.keys, joined(g.spans), joined(g.terms)}
 }
 
-// has tells whether a change of a key from one state to another concerns the plan: it has used the key, or has
+// has reports whether a change of a key from one state to another concerns the plan: it has used the key, or has
 // searched terms that the key has in only one of the two.
 func (f *footprint) has(key string, before, now *tree) bool {
 	if _, ok := f.keys[key]; ok || f.read.contain(key) {
@@ -27,7 +27,7 @@ func (f *footprint) has(key string, before, now *tree) bool {
 	return slices.ContainsFunc(was.terms, f.searched.without(is.terms)) || slices.ContainsFunc(is.terms, f.searched.without(was.terms))
 }
 
-// changedBy tells whether another plan of a group changes a part of it; false for nil.
+// changedBy reports whether another plan of a group changes a part of it; false for nil.
 func (f *footprint) changedBy(tx *Tx) bool {
 	if f == nil {
 		return false
@@ -52,7 +52,7 @@ func (s *since) note(key string) {
 	}
 }
 
-// affects tells whether a change since a state concerns keys that a plan has used.
+// affects reports whether a change since a state concerns keys that a plan has used.
 func (s *since) affects(used *footprint, before, now *tree) bool {
 	if s.all {
 		return true

@@ -88,13 +88,13 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 	return taken, nil
 }
 
-// isLarge tells whether a plan does not fit into a transaction. A single value is never large: if the store
+// isLarge reports whether a plan does not fit into a transaction. A single value is never large: if the store
 // refuses it, no journal would help.
 func (tx *Tx) isLarge() bool {
 	return len(tx.touched())+len(tx.spans) > tx.group.maxOps || tx.size() > objdb.MaxTxnBytes && len(tx.wrote) > 1
 }
 
-// puts tells whether the plan makes the group put a key.
+// puts reports whether the plan makes the group put a key.
 func (tx *Tx) puts() bool {
 	for key := range tx.wrote {
 		before, had := tx.group.base.Get(record{key: key})
@@ -121,7 +121,7 @@ func (tx *Tx) run(plan func(*Tx) error) (err error) {
 	return err
 }
 
-// fits tells whether the group with this plan stays within the limits.
+// fits reports whether the group with this plan stays within the limits.
 func (g *group) fits(tx *Tx) bool {
 	return g.compares(tx) <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
 }

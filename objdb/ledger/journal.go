@@ -275,8 +275,9 @@ func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 	return nil
 }
 
-// deletions returns the transactions that delete the present marks, and then parts, some at a time. The marks of all attempts
-// have the same keys: a deletion compares which they are, so that a late one does not delete those of the next attempt.
+// deletions returns the transactions that delete the present marks, and then parts, some at a time. The marks of all
+// attempts have the same keys: a deletion compares which they are, so that a late one does not delete those of the
+// next attempt.
 func (l *Ledger) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
 	var same []objdb.Guard
 	marks := []string{l.journal.committed(), l.journal.prepared()}

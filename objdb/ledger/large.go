@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// politeTries is how often a large plan runs concurrently with the others before these may no longer change what it used in
-// the try before. In its last try all others wait, because a plan may use other keys in each run.
+// politeTries is how often a large plan runs concurrently with the others before these may no longer change what it
+// used in the try before. In its last try all others wait, because a plan may use other keys in each run.
 const politeTries = 2
 
 // outage is how long a large plan is retried that the store could not accept.

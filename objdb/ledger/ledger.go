@@ -18,8 +18,8 @@ import (
 // Ledger is the only way to write in a term: a cache of the prefixes that it owns, and a committer that runs
 // plans on the cache and commits them in groups.
 //
-// The cache follows the store: this ledger's commits are applied at once, writes of others (an agent's operational state, an
-// operator's repair) arrive by watch. Until they arrive, the guards of a transaction detect them.
+// The cache follows the store: this ledger's commits are applied at once, writes of others (an agent's operational
+// state, an operator's repair) arrive by watch. Until they arrive, the guards of a transaction detect them.
 //
 // One watch is for all prefixes, and for the journals and locks: an
 // event of any of these tells that everything before it has arrived.
@@ -71,10 +71,10 @@ const root = "/contiv.io/"
 type Config struct {
 	Owned    []string // prefixes below /contiv.io/, each ending in a slash
 	Indexes  []Index  // for Reader.Search
-	Observer Observer // is told of each commit; may be nil
+	Observer Observer // is called for each commit; may be nil
 
-	// Admit is called for each plan that leaves more keys than it found; its error refuses the plan. Nil: all are admitted. A
-	// store that is nearly full refuses these plans, so that the remaining room is left for deletions.
+	// Admit is called for each plan that leaves more keys than it found; its error refuses the plan. Nil: all are
+	// admitted. A store that is nearly full refuses these plans, so that the remaining room is left for deletions.
 	Admit func() error
 	// Derive runs after each plan that has written something, as a part of it: it writes what follows from the
 	// plan's changes (Tx.Changes). Nil: none.
@@ -169,7 +169,7 @@ func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64
 // UpdateLarge is Update for a plan that probably does not fit into one transaction. It runs concurrently with
 // other plans instead of making them wait, is cancelled when ctx ends before it is committed, and is committed
 // by a journal: as a whole even if this process ends in the middle. Readers of the ledger see all of it at
-// once; those who follow the store see its writes arrive one transaction after the other, in the order of
+// once; followers of the store see its writes arrive one transaction after the other, in the order of
 // Config.Order and, within that, of the plan.
 func (l *Ledger) UpdateLarge(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	return l.submit(ctx, l.large, plan)

@@ -107,7 +107,7 @@ func (t *tree) vacate(term string) {
 	}
 }
 
-// held tells whether a key has the term.
+// held reports whether a key has the term.
 func (t *tree) held(term string) (found bool) {
 	t.entries.AscendGreaterOrEqual(entry{term: term}, func(e entry) bool {
 		found = e.term == term

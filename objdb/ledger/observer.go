@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// Observer is told of each commit of a ledger; it feeds metrics. Several goroutines call it.
+// Observer is called for each commit of a ledger; it feeds metrics. Several goroutines call it.
 type Observer interface {
 	// Committed reports one group commit: how many plans ran, how many keys
 	// they wrote, how long the store took, and its error.

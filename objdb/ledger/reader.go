@@ -28,8 +28,9 @@ type Reader interface {
 	Count(what string) int
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
-	// Tag is the Revision of a key as a condition for writes: it stays while the key is not changed. A key that a large plan
-	// has put has none until it is stored; the error is ErrStoring then, and a plan that gets it runs again afterwards.
+	// Tag is the Revision of a key as a condition for writes: it stays while the key is not changed. A key that a
+	// large plan has put has none until it is stored; the error is ErrStoring then, and a plan that gets it runs
+	// again afterwards.
 	Tag(key string) (int64, error)
 	// Snapshot is the revision up to which all writes below an owned
 	// prefix are in this state. Some later ones may be included, too.
@@ -54,7 +55,7 @@ func (t *tree) stableRevision(key string, rev int64) (int64, error) {
 // prefixes are the prefixes that a ledger owns.
 type prefixes []string
 
-// contain tells whether a key or a narrower prefix lies below one of them.
+// contain reports whether a key or a narrower prefix lies below one of them.
 func (p prefixes) contain(key string) bool {
 	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
 }
@@ -117,7 +118,8 @@ func (v *view) Newest() int64 { return v.tree.newest }
 
 func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
 
-// corruption has the corrupt values that were reported, so that one that is read in every plan is reported once per revision.
+// corruption has the corrupt values that were reported, so that one that is read in every plan is reported once per
+// revision.
 type corruption struct {
 	log      *logrus.Entry
 	mu       sync.Mutex
@@ -155,8 +157,9 @@ func Read[T any](r Reader, key string) (T, error) {
 	return v, nil
 }
 
-// ReadShared is Read for a value that is needed often: while it is unchanged, it is decoded once for all views and small
-// plans of a ledger, or for all reads of a large plan or a preview. The result, and what it refers to, must not be changed.
+// ReadShared is Read for a value that is needed often: while it is unchanged, it is decoded once for all views and
+// small plans of a ledger, or for all reads of a large plan or a preview. The result, and what it refers to, must
+// not be changed.
 func ReadShared[T any](r Reader, key string) (*T, error) {
 	in, ok := r.(remembering)
 	if !ok {

@@ -45,7 +45,7 @@ const (
 // are none. A slow reader holds one piece of changes, so it costs little; if it
 // falls behind the oldest change that is kept, it has to start over. A feed begins with the changes that the store
 // has not compacted, so that readers of an earlier leader can continue. If the store is restored to an older
-// revision, or replaced, the feed begins anew with the state at
+// revision, or replaced, the feed restarts with the state at
 // which it noticed that.
 type Feed struct {
 	db     *objdb.DB

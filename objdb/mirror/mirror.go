@@ -111,10 +111,10 @@ func (m *Mirror) Revision() int64 {
 	return m.revision
 }
 
-// Connected tells whether the store has answered recently.
+// Connected reports whether the store has answered recently.
 func (m *Mirror) Connected() bool { return m.db.Connected() }
 
-// Synced tells whether the snapshot has been delivered.
+// Synced reports whether the snapshot has been delivered.
 func (m *Mirror) Synced() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

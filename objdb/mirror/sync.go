@@ -201,7 +201,7 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 
 // past returns the events that must not be delivered: events at or below the mirror's revision, of keys that neither the receiver
 // nor the store has. They were written and deleted between the newest key of a listing and its revision; to deliver them would
-// bring the receiver to a state before the listing. If a restored store has written one of the keys anew,
+// bring the receiver to a state before the listing. If a restored store has written one of the keys again,
 // all events are delivered, since those of one revision belong together.
 //
 // It reads the store at most once: netmaster/gate limits the requests of a node.
@@ -230,7 +230,7 @@ func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*
 	}
 	for _, kv := range there.Kvs {
 		if absent[string(kv.Key)] != nil && kv.ModRevision <= passed {
-			return nil, nil // written anew by a restored store
+			return nil, nil // written again by a restored store
 		}
 	}
 	return past, nil

@@ -1,9 +1,9 @@
 // Package space keeps the store from filling up, and reports it if it does.
 //
-// etcd's file grows with every write, because it has the history of every key until that is compacted, and never shrinks by
-// itself: room that a compaction releases is reused, but still counts. When the file reaches the quota, etcd raises an alarm
-// and refuses everything that grows: creations, but also the rewriting of a record, a lease, an election. Then no netmaster
-// can lead, and nothing can be deleted in an orderly way. To prevent that:
+// etcd's file grows with every write, because it has the history of every key until that is compacted, and never
+// shrinks by itself: room that a compaction releases is reused, but still counts. When the file reaches the quota,
+// etcd raises an alarm and refuses everything that grows: creations, but also the rewriting of a record, a lease, an
+// election. Then no netmaster can lead, and nothing can be deleted in an orderly way. To prevent that:
 //
 //	80 % of the quota   history is compacted, files with unused room are defragmented
 //	90 %                the leading netmaster refuses additions to the store (Admit);
@@ -42,8 +42,8 @@ const (
 	turnTime  = 10 * time.Second // time limit for a turn; then the store is checked again, which may be full by now
 
 	lookEvery = 5 * time.Second
-	// After an attempt without effect there is another one, at first soon: room that a compaction releases counts as used
-	// until no running read can see it and something else has been written. That may be later than any pause.
+	// After an attempt without effect there is another one, at first soon: room that a compaction releases counts as
+	// used until no running read can see it and something else has been written. That may be later than any pause.
 	retryFirst, retryMost = time.Second, time.Minute
 )
 
@@ -167,8 +167,8 @@ func (k *Keeper) check(ctx context.Context) error {
 	return err
 }
 
-// measure queries the members, records the fullest of those that answer, because the store works without the others, and
-// returns this process's own. That is empty without an embedded member, or while it does not answer.
+// measure queries the members, records the fullest of those that answer, because the store works without the others,
+// and returns this process's own. That is empty without an embedded member, or while it does not answer.
 func (k *Keeper) measure(ctx context.Context) (own objdb.Space, err error) {
 	members, err := k.cfg.Store.Space(ctx)
 	if len(members) == 0 {
@@ -207,7 +207,7 @@ func usage(m objdb.Space) Usage {
 	return Usage{Size: m.Size, InUse: m.InUse, Quota: m.Quota, Full: m.Full}
 }
 
-// exceeds tells whether bytes are more than a share of the quota.
+// exceeds reports whether bytes are more than a share of the quota.
 func (u Usage) exceeds(bytes int64, share float64) bool {
 	return u.Quota > 0 && float64(bytes) >= share*float64(u.Quota)
 }
@@ -241,8 +241,9 @@ func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, er
 	return own, err
 }
 
-// rewrite rewrites the own member's file when it is its turn, if that is possible, and all others are present: they have to
-// serve without it. While one is missing it does nothing; a member that rewrites its file does not count as missing.
+// rewrite rewrites the own member's file when it is its turn, if that is possible, and all others are present: they
+// have to serve without it. While one is missing it does nothing; a member that rewrites its file does not count as
+// missing.
 func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
 	if !own.Full && own.Size+turnBytes < own.Quota {
 		end, err := k.turn(ctx)

@@ -7,24 +7,24 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// announced are services of routed VLANs for clients behind the routers outside. Nodes with
-// providers tell the routers the address (package netplugin/border).
+// announced are services of routed VLANs for clients behind the external routers. Nodes with providers announce
+// the address to the routers (package netplugin/border).
 //
-// Ports for such clients are served FromOutside, by the providers of this node alone: what the
-// uplink brings does not leave by it again. Routers that know several such nodes share the
-// connections among them. The node that gets a connection translates it:
+// Ports for such clients are served FromOutside, by the providers of this node alone: packets from the uplink
+// do not leave by it again. Routers that have routes to several such nodes balance the connections over them.
+// The node that gets a connection translates it:
 //
 //	SOURCE   from the uplink, for a port of the service: what was this connection translated to?
 //	           A new one finds its provider in DEST, as any does
-//	           What else is for the address goes to ANSWER: pings, and what is refused
+//	           Other packets for the address go to ANSWER: pings, and refused ones
 //	FORWARD  from a provider's port, for no endpoint here, before any route: if it is an
-//	           answer, it comes from the service again; then a route leads on
+//	           answer, its source is the service again; then it is routed
 //
 // The client keeps its address, which the provider and the rules see.
 type announced struct{}
 
-// priorityAnnounced comes before all routes, and before what must not be routed: a packet gets to
-// those when it has been looked up.
+// priorityAnnounced is above all routes, and above the flows for packets that must not be routed: a packet
+// reaches those after it has been looked up.
 const priorityAnnounced = priorityNoRoute + 100
 
 func (s announced) service(w *Wants, o Service) {
@@ -57,14 +57,14 @@ func (s announced) service(w *Wants, o Service) {
 	}
 }
 
-// arrival matches what the uplink brings for an address of the service and has not been looked up.
+// arrival matches packets from the uplink for an address of the service that have not been looked up.
 func (announced) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
 	m := o.match(f.is(), f.dst(inet.Host(to)), regOrigin.is(originTunnel), regRouted.is(1), openflow.CTState(0, openflow.CTTrk))
 	return at(tableSource, priority, append(m, more...)...)
 }
 
-// departure looks up what a provider sends to somebody who is no endpoint here.
+// departure looks up what a provider sends to a receiver that is no endpoint here.
 func (announced) departure(o Service, from netip.Addr, m openflow.Match) openflow.Flow {
 	f := familyOf(from)
 	match := append(o.match(f.is(), f.src(inet.Host(from)), sentToRouter(), regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)

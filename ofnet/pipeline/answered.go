@@ -6,22 +6,22 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// answered counts what the providers of services answer. Several ports of a service may lead to one of its
-// provider's, which does not say then which of them was asked. The connection does, once it has been looked up, and the
-// packet no more who has answered; so that is kept:
+// answered counts the answers of services' providers. Several ports of a service may map to one port of its
+// provider, so that the port does not identify the requested one. The connection does, once it has been looked
+// up, but then the packet does not contain the provider any more; so that is saved:
 //
-//	OUTPUT, FORWARD  from a provider: its address to SCRATCH, ct(nat), and on in ANSWERED
-//	ANSWERED         asks COUNTED about an answer; then back to where it was looked up
-//	COUNTED          by provider, and by the address, protocol and port of the service that the connection says
+//	OUTPUT, FORWARD  from a provider: its address to SCRATCH, ct(nat), continues in ANSWERED
+//	ANSWERED         resubmits an answer to COUNTED; then back to where it was looked up
+//	COUNTED          by provider, and by the address, protocol and port of the service in the connection
 //
-// Answers are counted where they are translated, on the node by which the client asks, as requests are. What a provider
-// sends to somebody who has asked it directly is no answer of the service.
+// Answers are counted where they are translated, on the client's node, as requests are. What a provider sends
+// to a client that has reached it directly is no answer of the service.
 type answered struct{}
 
 func (answered) base(w *Wants) {
 	ask := openflow.Resubmit{Table: tableCounted}
 	w.flow(
-		at(tableAnswered, priorityExcept, regOut.is(0), answering()).do(ask).backTo(tableForward), // which says what it leaves by
+		at(tableAnswered, priorityExcept, regOut.is(0), answering()).do(ask).backTo(tableForward), // which sets the port it leaves by
 		at(tableAnswered, priorityExact, regOut.is(0)).backTo(tableForward),
 		at(tableAnswered, priorityOther, answering()).do(ask).backTo(tableOutput))
 	for _, f := range []family{ipv4(), ipv6()} {
@@ -44,7 +44,7 @@ func (o Service) lookUpError(by netip.Addr) (actions []openflow.Action) {
 	return append(actions, openflow.CT{Zone: o.VRF, Recirculate: true, Table: tableAnswered})
 }
 
-// lookUpAnswer looks up what a provider sends. All services that have the provider want the same of it.
+// lookUpAnswer looks up what a provider sends. It is the same for all services that have the provider.
 func (o Service) lookUpAnswer(by netip.Addr) (actions []openflow.Action) {
 	for _, word := range kept(by) {
 		actions = append(actions, set(word))
@@ -52,8 +52,8 @@ func (o Service) lookUpAnswer(by netip.Addr) (actions []openflow.Action) {
 	return append(actions, o.translate(tableAnswered))
 }
 
-// countAnswers has those from a port counted by provider. Of ports that have providers of their own, as those of services of
-// Kubernetes, nobody asks what was answered.
+// countAnswers adds flows that count the answers from a port by provider. Of ports with separate providers,
+// such as those of services of Kubernetes, the answers are not needed.
 func (o arranged) countAnswers(w *Wants, p ServicePort) {
 	if p.Target == 0 {
 		return

@@ -7,19 +7,17 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// arp answers ARP requests in the asker's own switch.
+// arp answers ARP requests in the sender's own switch.
 //
-// Whoever can be asked for is in the store, so no request ever leaves the
-// node. There is one flow per target, which puts the target's MAC where the
-// answer comes from, and one flow for all, in table REPLY, which turns the
-// request round. An endpoint is answered with its own MAC, wherever it runs;
-// a gateway with the anycast MAC. Targets are those of the asker's network:
-// not of another tenant with the same subnet, and not of another network,
-// which is reached through the gateway.
+// All possible targets are in the store, so no request ever leaves the node. There is one flow per target,
+// which makes the target's MAC the source of the answer, and one flow for all, in table REPLY, which turns the
+// request into a reply. For an endpoint the answer is its own MAC, wherever it runs; for a gateway the anycast
+// MAC. Targets are those of the sender's network: not of another tenant with the same subnet, and not of
+// another network, which is reached through the gateway.
 //
-// An endpoint that asks for its own address either announces itself
-// (gratuitous ARP) or probes whether the address is free. Silence is the right
-// answer to both, unless the network goes on behind an uplink. A probe for somebody else's address is answered: it is taken.
+// An endpoint that requests its own address either announces itself (gratuitous ARP) or probes whether the
+// address is free. No answer is right for both, unless the network continues behind an uplink. A probe for
+// another endpoint's address is answered: it is taken.
 type arp struct{ gateway [6]byte }
 
 func isARP() openflow.FieldMatch { return openflow.EthType(openflow.EthTypeARP) }
@@ -53,8 +51,8 @@ func (a arp) endpoint(w *Wants, e placed) {
 	}
 }
 
-// reachedAt is the MAC that others of the network send to: the endpoint's own, or the
-// gateway's if there is a router outside on the way.
+// reachedAt returns the MAC that other endpoints of the network send to: the endpoint's own, or the gateway's
+// if an external router is on the way.
 func (e placed) reachedAt(gateway [6]byte) [6]byte {
 	if e.behindRouter() {
 		return gateway
@@ -62,8 +60,8 @@ func (e placed) reachedAt(gateway [6]byte) [6]byte {
 	return e.MAC
 }
 
-// aboutItself ends what an endpoint asks about its own address. Behind an uplink
-// are others who should hear it: switches that learn, and who has the address, too.
+// aboutItself ends a flow for an endpoint's request for its own address. Behind an uplink other hosts should
+// receive it: switches that learn, and a host that has the address, too.
 func (b flowBuilder) aboutItself(e placed) openflow.Flow {
 	if e.Encap == VLAN && e.Mode.Bridged() {
 		return b.goTo(tableDest)
@@ -71,7 +69,7 @@ func (b flowBuilder) aboutItself(e placed) openflow.Flow {
 	return b.drop(reasonOwnAddress)
 }
 
-// answerARP lets the owner of an address answer requests for it in a network.
+// answerARP answers requests for an address in a network with its owner's MAC.
 func answerARP(network uint16, owner netip.Addr, mac [6]byte) openflow.Flow {
 	return at(tableNeighbour, priorityExact, isARP(), regNetwork.is(uint32(network)),
 		openflow.ARPTpa(inet.Host(owner)), openflow.ARPOp(1)).

@@ -6,16 +6,16 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// arranged is a service that knows what each of its ports has to do with the others without looking at all
-// of them: it may have tens of thousands.
+// arranged is a service with indexes of its ports, so that the ports related to one are found without visiting
+// all of them: there may be tens of thousands.
 type arranged struct {
 	Service
 	at      map[asking][]ServicePort // those that differ in their clients only
 	onlyUDP map[netip.Addr]uint16    // the number of the only UDP port at an address; 0: there are several
-	first   map[remembering]uint32   // the group of the first port of those that share the memory of their clients
+	first   map[remembering]uint32   // the group of the first port of those that share the stored providers of clients
 }
 
-// asking is what clients ask for: an address, a protocol and a number.
+// asking is the destination of clients: an address, a protocol and a port number.
 type asking struct {
 	address  netip.Addr
 	protocol uint8
@@ -24,7 +24,7 @@ type asking struct {
 
 func (p ServicePort) asked() asking { return asking{p.Address, p.Protocol, p.Port} }
 
-// remembering is what ports have in common that share the memory of their clients.
+// remembering is what ports have in common that share the stored providers of clients.
 type remembering struct {
 	name     string
 	target   uint16
@@ -55,9 +55,9 @@ func arrange(o Service) arranged {
 	return all
 }
 
-// counted are the providers for which a port has flows that count requests. Such a flow matches the port's
-// address, protocol and number, not who asks: of two ports that differ only in their clients, the first
-// has it for a provider of both.
+// counted returns the providers for which a port has flows that count requests. Such a flow matches
+// the port's address, protocol and number, not the client: of two ports that differ only in their
+// clients, the first has it for a provider of both.
 func (o arranged) counted(p ServicePort) (all []netip.Addr) {
 	before := map[netip.Addr]bool{}
 	for _, other := range o.at[p.asked()] {
@@ -77,8 +77,8 @@ func (o arranged) counted(p ServicePort) (all []netip.Addr) {
 	return all
 }
 
-// outer matches the clients of a port, if others get other providers: those that
-// came from outside, or everybody else.
+// outer matches the clients of a port, if other clients get other providers: those that came from outside, or all
+// others.
 func (o arranged) outer(p ServicePort) openflow.Match {
 	for _, other := range o.at[p.asked()] {
 		if other.From != p.From {
@@ -88,11 +88,10 @@ func (o arranged) outer(p ServicePort) openflow.Match {
 	return nil
 }
 
-// remembered is the number under which the clients of a port are remembered: that of the group of
-// the service's first port of the same name, protocol and version of IP. Providers do not
-// matter: those for clients from outside may be others, and they change. The timeout does: a learned
-// flow keeps its first one, and ovs-vswitchd may learn with the one before for a moment after
-// a change, from packets that it counts late. Nobody is looked up there then.
+// remembered returns the number under which the clients of a port are stored: that of the group of the service's
+// first port of the same name, protocol and IP family. Providers do not matter: those for clients from outside may
+// be others, and they change. The timeout does: a learned flow keeps its first one, and ovs-vswitchd may learn with
+// the old one for a moment after a change, from packets that it counts late. These flows are not looked up then.
 func (o arranged) remembered(p ServicePort) uint32 {
 	return o.first[p.memory()] ^ uint32(o.Affinity)
 }

@@ -7,31 +7,30 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// bridging is what a bridged network has where a routed one is looked at by
-// address: sender and receiver are found by network and MAC.
+// bridging handles bridged networks, where sender and receiver are looked up by network and MAC instead of address.
 //
-// The port is still held to its endpoint's MAC and addresses. On top of what
-// the guard allows to all, a bridge carries
+// The port is still restricted to its endpoint's MAC and addresses. In addition to what the guard
+// allows to all, a bridge carries
 //
 //	IPv6                 from the link-local address made of the MAC (guard.go)
 //	DHCP                 a client's questions, from 0.0.0.0
 //	what is not IP       with the endpoint's MAC
 //
-// but not what belongs to the cable itself, such as spanning tree: no bridge
-// forwards that. ARP and solicitations which nobody has answered in NEIGHBOUR go
-// to whom they are addressed, and no rule judges neighbour discovery, as none judges
-// ARP: to deny packets is not to deny that somebody is there, a router for example.
+// but not what belongs to the link itself, such as spanning tree: no bridge forwards that. ARP and solicitations
+// that have no answer in NEIGHBOUR go to their destination, and no rule applies to neighbour discovery, as none
+// applies to ARP: denying packets does not mean hiding that a host exists, a router for example.
 //
-// Nodes do not route here, but names and services have the MAC of gateways, which nobody has
-// in such a network. What was sent to a service is for its provider by the address, and
-// gets its MAC (service.go); there, too, nobody is outside of the network.
+// Nodes do not route here, but name servers and services have the gateways' MAC, which no host has in such a
+// network. A packet to a service is for its provider by the address, and gets the provider's MAC (service.go);
+// there, too, no packet leaves the network.
 //
-// The group of the sender, on another node, is found by network and MAC, and so
-// is the receiver. Whoever is not found by MAC is everybody (flood.go).
+// The group of the sender, on another node, is looked up by network and MAC, and so is the receiver. A packet
+// without a receiver by MAC is flooded (flood.go).
 type bridging struct{ others uint32 }
 
-// reserved are the addresses by which switches speak with each other, as masks. An endpoint that sends such frames into a VLAN
-// could become the root of its spanning tree, or have the switch outside close the port of the node.
+// reserved are the addresses by which switches communicate with each other, as masks. An endpoint that sends such
+// frames into a VLAN could become the root of its spanning tree, or make the external switch close the port of the
+// node.
 var reserved = []struct{ address, mask [6]byte }{
 	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x00}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}}, // IEEE 802.1Q: spanning tree, LLDP
 	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x20}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xe0}}, // MRP, connectivity faults; in between is IS-IS
@@ -64,8 +63,8 @@ func (bridging) network(w *Wants, n Network) {
 	}
 }
 
-// onLink is the hop limit by which a message of neighbour discovery (RFC 4861, 7.1), or of listeners to multicast (RFC 3810, 5),
-// shows that no router has passed it on, nor will.
+// onLink returns the hop limit by which a message of neighbour discovery (RFC 4861, 7.1), or of listeners to
+// multicast (RFC 3810, 5), shows that no router has forwarded it, nor will.
 func onLink(kind uint8) uint8 {
 	if kind >= 133 && kind <= 137 {
 		return 255
@@ -90,8 +89,7 @@ func (b bridging) endpoint(w *Wants, e placed) {
 	}
 }
 
-// mayAlsoSend widens the guard. What is IP or ARP, and has not passed it, must
-// not pass as something that is neither.
+// mayAlsoSend widens the guard. IP or ARP that has not passed it must not pass as neither.
 func (bridging) mayAlsoSend(w *Wants, e placed) {
 	if e.IPv4.IsValid() {
 		w.flow(e.from(priorityExact, openflow.EthType(openflow.EthTypeIPv4), openflow.IPProto(openflow.ProtoUDP),

@@ -8,9 +8,9 @@ import (
 )
 
 // byHost has the flows by which clients that come in by the host reach providers that are no endpoints:
-// processes of the nodes, and machines outside. (Endpoints reach those like anything outside.) Such a provider
-// would answer the client directly, past the switch, which has to translate the answer. So the client's
-// address is translated to one of the host's port, in a zone of its own:
+// processes of the nodes, and external machines. (Endpoints reach those like any external address.) Such a
+// provider would answer the client directly, bypassing the switch, which has to translate the answer. So the
+// client's address is translated to one of the host's port, in a zone of its own:
 //
 //	FORWARD   came in by the host, for no endpoint: ct(commit,nat(src=that address)), and
 //	          back to the host, which routes it; the mark has the VRF
@@ -58,7 +58,7 @@ func (b byHost) outside(w *Wants, o Outside, port uint32) {
 	}
 }
 
-// hide translates the source of a packet, and goes on in OUTPUT.
+// hide translates the source of a packet, and continues in OUTPUT.
 func (byHost) hide(as netip.Addr) openflow.Action {
 	return openflow.CT{Commit: true, Zone: beyondZone, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATSource, MinIP: as},

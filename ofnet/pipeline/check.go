@@ -8,9 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// check says why an object cannot be expressed in flows; nil if it can. What
-// it refuses gets no flows at all: a rule without its unknown flag would mean
-// something else, and a zero VRF would be everybody's.
+// check returns why an object cannot be expressed in flows; nil if it can. A refused object gets no flows at
+// all: a rule without its unknown flag would mean something else, and a zero VRF would be shared.
 func check(o Object) error {
 	switch o := o.(type) {
 	case Network:
@@ -44,8 +43,7 @@ func check(o Object) error {
 	}
 }
 
-// Limits of what objects may say. They are those of the model; registers and
-// tunnel headers have room for more.
+// Limits of the values in objects. They are those of the model; registers and tunnel headers have room for more.
 const (
 	MaxVNI      = 65535
 	MaxVLAN     = 4094
@@ -53,20 +51,20 @@ const (
 	MaxGroup    = 32767 // as in the datapath of the original controller
 	MaxVRF      = 32765 // each has two of the connection tracker's 65536 zones; those above are of tiers, of the shared VRF and beyondZone
 	MaxPriority = 100
-	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
+	MaxMembers  = 1000 // of a bridged network on one node: the switch processes a packet in at most 4096 tables, four for each member
 
-	// The group of a service, or of what a network floods to, is in one message of 64 KiB.
+	// The group of a service, or of flooded packets, is in one message of 64 KiB.
 	MaxProviders  = 380 // of a port: buckets have at most 168 bytes; beside them there is room for those that are being ended
 	MaxFloodPeers = 800 // other nodes with endpoints of a bridged network
 
 	maxBuckets = 100 * 1000 // of all groups of a service
 )
 
-// ProvidersOf is how many providers each port may have of a service with so many ports, at all its addresses together,
-// that has its own at each.
+// ProvidersOf returns how many providers each port may have of a service with this many ports, at all its
+// addresses together, that has separate ones at each.
 func ProvidersOf(ports int) int { return max(1, min(MaxProviders, maxBuckets/max(1, ports))) }
 
-// ValidTCPFlags tells whether a rule may have a flag expression; none is one.
+// ValidTCPFlags reports whether a rule may have a flag expression; the empty one is valid.
 func ValidTCPFlags(expression string) bool {
 	_, ok := tcpFlags[expression]
 	return ok || expression == ""
@@ -146,7 +144,7 @@ func checkService(s Service) error {
 	return nil
 }
 
-// providersAt is how many of the providers of all ports a port has: those of its version of IP.
+// providersAt counts those of the providers of all ports that are in a port's IP family.
 func (o Service) providersAt(p ServicePort) (n int) {
 	for _, a := range slices.Concat(o.Providers, o.Draining) {
 		if a.Is4() == p.Address.Is4() {
@@ -156,8 +154,8 @@ func (o Service) providersAt(p ServicePort) (n int) {
 	return n
 }
 
-// Room is how many of the providers of all ports of one version of IP a service has room for: at the port at which there is least, and
-// so that all ports together have no more than those of a service of Kubernetes.
+// Room returns how many providers of all ports, of one IP family, a service has room for: as many as the port
+// with least room, and in total no more than a service of Kubernetes.
 func (o Service) Room(ipv4 bool) int {
 	room := max(1, maxBuckets/max(1, len(o.Ports)))
 	for _, p := range o.Ports {
@@ -168,7 +166,7 @@ func (o Service) Room(ipv4 bool) int {
 	return room
 }
 
-// roomAt is how many providers the group of a port has room for: MaxProviders at least.
+// roomAt returns how many providers the group of a port has room for: MaxProviders at least.
 func (o Service) roomAt(p ServicePort) int {
 	if len(o.Providers)+len(o.Draining) <= MaxProviders {
 		return MaxProviders
@@ -176,7 +174,7 @@ func (o Service) roomAt(p ServicePort) int {
 	return openflow.GroupRoom / openflow.Bucket{Actions: o.choice(p, netip.AddrPortFrom(p.Address, 1))}.Size()
 }
 
-// checkProviders looks at those of a port alone.
+// checkProviders checks the providers of a port alone.
 func checkProviders(service string, p ServicePort) error {
 	if n := len(p.Serving) + len(p.Draining); n > MaxProviders {
 		return fault.New(fault.Exhausted, "service %s: %d providers of port %d, at most %d can be balanced over", service, n, p.Port, MaxProviders)
@@ -189,8 +187,8 @@ func checkProviders(service string, p ServicePort) error {
 	return nil
 }
 
-// OfOneHost tells whether an address is one that a host can have in any network. A service with a provider at another one is
-// refused as a whole, so who writes down providers leaves those out.
+// OfOneHost reports whether an address is one that a host can have in any network. A service with a provider at
+// another one is refused as a whole, so the writer of provider records leaves those out.
 func OfOneHost(a netip.Addr) bool {
 	return a.IsValid() && !a.Is4In6() && a.Zone() == "" && !a.IsMulticast() && !a.IsUnspecified()
 }

@@ -4,17 +4,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// classify finds out where a packet comes from.
+// classify finds the origin of a packet.
 //
-// A local port belongs to one endpoint, so the port says which VRF, network
-// and group the sender is in; whether it may say what it says is the guard's
-// question. All nodes share one tunnel port; the VNI says which network a
-// packet is in. The sending node has routed it already, so that is the
-// receiver's network, and the sender may live in another one of the same
-// tenant: whether it lives on that node is the question of table PEER.
+// A local port belongs to one endpoint, so the port gives the VRF, network and group of the sender; the guard
+// decides whether its addresses are valid. All nodes share one tunnel port; the VNI gives the network of a
+// packet. The sending node has routed it already, so that is the receiver's network, and the sender may be in
+// another one of the same tenant: table PEER checks whether it is on that node.
 //
-// The table is small: one flow per port and per network. That is what makes it
-// possible to exchange the pipeline under way (tables.go).
+// The table is small: one flow per port and per network. That makes it possible to replace the
+// pipeline while it runs (tables.go).
 type classify struct{ tunnelPort uint32 }
 
 // groupBit is the bit that makes a MAC a multicast or broadcast address.
@@ -23,7 +21,7 @@ var groupBit = [6]byte{0x01}
 func (classify) base(w *Wants) {
 	w.flow(
 		at(tableClassify, priorityGuard, openflow.EthSrcMasked(groupBit, groupBit)).drop(reasonIllegal),
-		// A tag would hide from the guard which network the packet ends in.
+		// A tag would hide the packet's final network from the guard.
 		at(tableClassify, priorityGuard, openflow.VLANAny()).drop(reasonIllegal),
 	)
 }

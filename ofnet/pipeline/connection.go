@@ -10,18 +10,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// A connection of a service is made by a bucket of a group, and says in the
-// connection tracker what it was made for: its label is the address of the
-// service, its mark the protocol and port, and where the client came from if not
-// all are endpoints (entrance.go). So a bucket tells which connections
-// it has made, and what the switch had and has no more tells which of them
-// have lost their provider. Nothing else would end them: what is translated is
+// A connection of a service is made by a bucket of a group, and the connection tracker stores its purpose: its
+// label is the address of the service, its mark the protocol and port, and the client's origin if not all
+// clients are endpoints (entrance.go). So a bucket shows which connections it has made, and the removed buckets
+// of a switch show which connections have lost their provider. Nothing else would end them: a connection is
 // translated for as long as there are packets.
 
-// begun stops what begins a connection for which the connection tracker has no room: its zone, or the whole table, is
-// full. Every connection that it takes in has a mark. The kernel's datapath drops the packet itself; that in user
-// space does nothing to it, so that its service would give it a provider again and again. What begins no connection to the
-// tracker, such as an answer to nothing, is not taken in either.
+// begun drops packets that begin a connection for which the connection tracker has no room: its zone, or the
+// whole table, is full. Every connection that it accepts has a mark. The kernel's datapath drops the packet
+// itself; the userspace datapath leaves it unchanged, so that its service would give it a provider again and
+// again. Packets that begin no connection for the tracker, such as a reply to nothing, are not accepted either.
 type begun struct{}
 
 func (begun) base(w *Wants) {
@@ -30,7 +28,7 @@ func (begun) base(w *Wants) {
 		at(tableBegun, priorityExcept, tracked(openflow.CTInv), openflow.CTMark(0, ^uint32(0))).drop(reasonInvalid))
 }
 
-// commit gives a new connection its provider.
+// commit assigns a new connection its provider.
 func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Action {
 	ct := openflow.CT{Commit: true, Zone: o.VRF, Recirculate: true, Table: tableBegun, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATDestination, MinIP: provider.Addr(), MinPort: provider.Port()},
@@ -44,7 +42,7 @@ func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Actio
 	return []openflow.Action{ct}
 }
 
-// choice is a bucket's: it commits, and writes the address anew that spreadUDP has changed.
+// choice returns the actions of a bucket: it commits, and restores the address that spreadUDP has changed.
 func (o Service) choice(p ServicePort, provider netip.AddrPort) (actions []openflow.Action) {
 	if p.Protocol == openflow.ProtoUDP {
 		actions = append(actions, set(familyOf(p.Address).dst(inet.Host(p.Address))))
@@ -58,7 +56,7 @@ const (
 	markProtocol = 16
 )
 
-// number is what the mark of a connection says of its port.
+// number returns the part of a connection's mark that identifies its port.
 func (p ServicePort) number() uint32 { return uint32(p.Protocol)<<markProtocol | uint32(p.Port) }
 
 // mark matches the connections to a port, label those to an address.
@@ -84,8 +82,7 @@ func addressOf(label openflow.Value) netip.Addr {
 // services it is what an endpoint of this node has made, and what clients have made by TCP that came by other nodes: other
 // connections to a provider are in the switches of their clients, and are ended when the provider goes.
 //
-// Echoes of IPv6 are left, and end by themselves soon: Open vSwitch 3.1 aborts when its userspace datapath is to
-// end one.
+// IPv6 echoes are left, and soon end by themselves: Open vSwitch 3.1 aborts when its userspace datapath is to end one.
 func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {
 	tiers := Zones(e.VRF)[1]
 	for _, addr := range []netip.Addr{e.IPv4, e.IPv6} {
@@ -112,7 +109,7 @@ func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {
 	return all
 }
 
-// Without is the endpoint with those of its addresses only that another one does not have.
+// Without returns the endpoint with only those of its addresses that another one does not have.
 func (e Endpoint) Without(other Endpoint) Endpoint {
 	if e.VRF != other.VRF {
 		return e
@@ -126,7 +123,7 @@ func (e Endpoint) Without(other Endpoint) Endpoint {
 	return e
 }
 
-// Connections are those that the buckets of a group make, if it is one of a service.
+// Connections returns those that the buckets of a group make, if it belongs to a service.
 func Connections(g openflow.Group) []openflow.CTFlush {
 	var all []openflow.CTFlush
 	for _, b := range g.Buckets {
@@ -158,9 +155,8 @@ func connectionsOf(b openflow.Bucket) (openflow.CTFlush, bool) {
 	}, true
 }
 
-// Ending is what remains of a group for as long as its connections are being
-// ended: the buckets that make them, without weight, so that nothing is sent to
-// them. While they are in the switch, whoever reads it knows what to end.
+// Ending returns what remains of a group while its connections are being ended: the buckets that make them,
+// with weight 0, so that they get no packets. While they are in the switch, they show what has to be ended.
 func Ending(g openflow.Group, ends []openflow.CTFlush) openflow.Group {
 	rest, ending := openflow.Group{ID: g.ID, Type: g.Type}, make(map[openflow.CTFlush]bool, len(ends))
 	for _, c := range ends {
@@ -181,8 +177,8 @@ const (
 	groupRange           = openflow.GroupMax - groupServices
 )
 
-// Numbered gives each port of a service the number of its group: a hash, so that it
-// is the same in every run, or if that is taken the next one that is not.
+// Numbered assigns each port of a service the number of its group: a hash, so that it is the same in every run,
+// or if that is taken the next free one.
 func (o Service) Numbered(taken func(group uint32) bool) Service {
 	o.Ports = slices.Clone(o.Ports)
 	own := make(map[uint32]struct{}, len(o.Ports))

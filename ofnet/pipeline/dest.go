@@ -7,14 +7,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// dest finds the receiver of a packet, by VRF and address, in one flow: its
-// group for the policy, its network and MAC for forwarding, and the way out,
-// which is a port or the tunnel to its node. There is one tunnel port; a packet
-// for a remote endpoint gets the VNI of its network and the tunnel address of
-// its node, so peers are not ports.
+// dest finds the receiver of a packet, by VRF and address, in one flow: its group for the policy, its network and
+// MAC for forwarding, and the output, which is a port or the tunnel to its node. There is one tunnel port; a packet
+// for a remote endpoint gets the VNI of its network and the tunnel address of its node, so peers are not ports.
 //
-// Whether the packet may go there is not decided here. A packet without a
-// receiver goes on, too, so that the policy is asked about it and counts it.
+// Whether the packet may go there is not decided here. A packet without a receiver continues, too, so that the
+// policy is applied to it and counts it.
 type dest struct{ others uint32 }
 
 func (d dest) endpoint(w *Wants, e placed) {
@@ -32,7 +30,7 @@ func (d dest) endpoint(w *Wants, e placed) {
 	}
 }
 
-// group tells the policy the group of a receiver that a route leads to (router.go).
+// group sets the group of a receiver that is reached by a route (router.go).
 func (dest) group(w *Wants, e placed, f family, a netip.Addr) {
 	if e.Group != 0 || e.Class != 0 {
 		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(inet.Host(a))).
@@ -40,7 +38,7 @@ func (dest) group(w *Wants, e placed, f family, a netip.Addr) {
 	}
 }
 
-// asReceiver writes down what rules and tiers name the receiver by.
+// asReceiver sets the receiver's group and class for rules and tiers.
 func (e placed) asReceiver() (actions []openflow.Action) {
 	if e.Group != 0 {
 		actions = append(actions, regDstGroup.set(uint32(e.Group)))
@@ -48,8 +46,7 @@ func (e placed) asReceiver() (actions []openflow.Action) {
 	return append(actions, e.classed(regDstClass, regDstTiers)...)
 }
 
-// toReceiver writes down whom a packet is for, and the way there: the endpoint's
-// port, or that to other nodes.
+// toReceiver sets the receiver of a packet, and the output: the endpoint's port, or that to other nodes.
 func toReceiver(e placed, others uint32) []openflow.Action {
 	actions := append([]openflow.Action{regDstNet.set(uint32(e.Tag)), keepMAC(e.MAC)}, e.asReceiver()...)
 	switch {

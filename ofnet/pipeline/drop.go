@@ -1,6 +1,6 @@
 package pipeline
 
-// Reason says why a packet is thrown away.
+// Reason is why a packet is dropped.
 type Reason uint8
 
 // Reasons. They are in register REASON and so in dumps: append, never reorder.
@@ -38,7 +38,7 @@ const (
 	reasonLastTier
 )
 
-// DropReason describes a reason to people.
+// DropReason is a reason with its description.
 type DropReason struct {
 	ID   Reason
 	Name string
@@ -82,9 +82,8 @@ func Reasons() []DropReason {
 	}
 }
 
-// drop is where packets end. Everything that is thrown away on purpose passes
-// here, so one table tells how much of it there is, and why; the flow that
-// decided it tells for which object.
+// drop is the table where packets end. Everything that is dropped on purpose passes here, so one table counts
+// the drops by reason; the flow that dropped a packet counts it for its object.
 type drop struct{}
 
 func (drop) base(w *Wants) {

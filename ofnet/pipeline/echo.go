@@ -8,8 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// echo tells nodes whether packets pass the network between them: the link of a node may be down there, or UDP 4789
-// filtered, and registrations go another way. A node that is asked answers by itself, whatever its agent does.
+// echo tests whether packets pass the network between nodes: the link of a node may be down there, or UDP 4789
+// filtered, while registrations use another network. The switch of a tested node answers by itself, whatever its
+// agent does.
 //
 //	OUTPUT    what the agent asks: into the tunnel, in a VNI that no network has
 //	CLASSIFY  in that VNI, of echoType: to PEER
@@ -23,7 +24,7 @@ type echo struct {
 // PacketEcho is the class of answers of other nodes.
 const PacketEcho PacketClass = 5
 
-// What the agent may get of them, and be asked for, of all nodes.
+// How many answers the agent may receive, and how many requests answer, for all nodes.
 const (
 	echoesPerSecond = 2000
 	echoesAtOnce    = 2000
@@ -35,7 +36,7 @@ const (
 	echoVNI  = 0
 )
 
-// echoAsked has a question as its receiver, echoAnswered an answer.
+// echoAsked is the destination of a request, echoAnswered that of an answer.
 var (
 	echoAsked    = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x01, 0x01}
 	echoAnswered = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x01, 0x02}
@@ -64,10 +65,10 @@ func (e echo) peer(w *Wants, p Peer) {
 		receives(echoAnswered).do(PacketEcho.metered(0, p.VTEP.AsSlice()...)).drop(reasonTold))
 }
 
-// echoSize is that of a frame, which has its number behind the header.
+// echoSize is the size of a frame, which has its number after the header.
 const echoSize = 60
 
-// AskNode asks the node at a tunnel address whether packets pass; its answer has the same number.
+// AskNode returns a request to the node at a tunnel address; its answer has the same number.
 func AskNode(vtep netip.Addr, number uint64) openflow.PacketOut {
 	frame := append(echoAsked[:], AnycastMAC[:]...)
 	frame = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint16(frame, echoType), number)
@@ -76,7 +77,7 @@ func AskNode(vtep netip.Addr, number uint64) openflow.PacketOut {
 	}}
 }
 
-// AnsweredBy says which node has answered a question of which number.
+// AnsweredBy returns the node that has answered a request, and the number of the request.
 func (p Packet) AnsweredBy() (vtep netip.Addr, number uint64, ok bool) {
 	if p.Class != PacketEcho || len(p.Data) < ethernetHeader+8 {
 		return netip.Addr{}, 0, false

@@ -6,13 +6,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// ended has the entries of ended TCP connections give way to new ones. The connection tracker keeps an entry for half a minute
-// and more after the end of a connection. A client that has connected to a provider by the service, and then connects to it directly
-// from the same source port, would get answers from the service's address all that time, and never connect.
+// ended replaces the entries of ended TCP connections by new ones. The connection tracker keeps an entry for
+// half a minute and more after the end of a connection. A client that has connected to a provider by the
+// service, and then connects to it directly from the same source port, would get answers from the service's
+// address all that time, and never connect.
 //
 // A provider sends SYN-ACK for a connection, again until it has the client's ACK, and nothing else before that. A SYN-ACK
 // after anything else belongs to another connection, for which the provider has closed the first. (With TCP Fast Open it may
-// answer data of the SYN before that ACK; a SYN-ACK that is repeated then is taken for another connection's.)
+// answer data of the SYN before that ACK; a SYN-ACK that is repeated then counts as another connection's.)
 //
 //	OUTPUT, FORWARD  from a provider: its TCP port is saved in the second half of DST_MAC, which is not needed any more
 //
@@ -60,7 +61,7 @@ func (ended) base(w *Wants) {
 		w.flow(
 			opens(tableAnswered, priorityService, answering(), goesOn, regOut.is(0)).do(notes, ask).backTo(tableForward),
 			opens(tableAnswered, priorityRefuse, answering(), goesOn).do(notes, ask).backTo(tableOutput),
-			// Once: noted in the reason, the packet is counted when it comes back to the table.
+			// Once: recorded in the reason, the packet is counted when it comes back to the table.
 			opens(tableSource, priorityGuard, ongoing(), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst), regReason.is(0)).
 				do(notes, regReason.set(noted)).backTo(tableSource),
 			accepted(priorityEntered, noPort).do(forget).drop(reasonInvalid),
@@ -70,7 +71,7 @@ func (ended) base(w *Wants) {
 	}
 }
 
-// noted is no reason for a drop: it notes that the packet's RST is in the mark already.
+// noted is no reason for a drop: it records that the packet's RST is in the mark already.
 const noted = 1<<8 - 1
 
 // ongoing matches packets of an established connection in its original direction.

@@ -9,18 +9,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// entrance has the flows by which clients that are no endpoints reach services: processes of the
-// host, and machines outside by the host, at addresses that are served FromHost. The host only
-// routes such an address to its port of the switch, and translates its own address and
-// a node port to NodePorts and that port.
+// entrance has the flows by which clients that are no endpoints reach services: processes of the host, and
+// external machines through the host, at addresses that are served FromHost. The host only routes such an
+// address to its port of the switch, and translates its own address and a node port to NodePorts and that port.
 //
 //	CLASSIFY  packets of the host's port that are not for an endpoint
 //	ROUTER    for a port of a service: VRF and network become those of the service; from
 //	            here on it is handled like an endpoint's packet
 //
-// Providers see the client's own address. A provider may be on another node; that node must
-// know by which node the client came in, and send the answers there, where the
-// connection is translated:
+// Providers see the client's own address. A provider may be on another node; that node must record through
+// which node the client came in, and send the answers there, where the connection is translated:
 //
 //	OUTPUT    into the tunnel           source MAC entranceMAC
 //	PEER      out of it, entranceMAC    SCRATCH: by which node it comes; once more
@@ -95,7 +93,7 @@ func entering(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tablePeer, priority, append([]openflow.FieldMatch{openflow.EthSrc(entranceMAC), openflow.Reg(byNode.Index, cameBy, cameBy)}, more...)...)
 }
 
-// peer has the flows that note by which node a client came in. Nodes with equal numbers have connections of a client that are not
+// peer has the flows that record the node through which a client came in. Nodes with equal numbers have connections of a client that are not
 // told apart.
 func (e entrance) peer(w *Wants, p Peer) {
 	vtep := p.VTEP.AsSlice()
@@ -133,7 +131,7 @@ func (e entrance) endpoint(w *Wants, p placed) {
 	}
 }
 
-// network has the flow that sends answers to the node by which the client came in.
+// network has the flow that sends answers to the node through which the client came in.
 func (e entrance) network(w *Wants, n Network) {
 	if n.Mode.Bridged() || n.Encap == VLAN {
 		return
@@ -240,8 +238,8 @@ func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	})
 }
 
-// takeIn adds the flows for packets of some clients to an address. Where clients from outside are told
-// apart, all are from outside whose address is not in Inner.
+// takeIn adds the flows for packets of some clients to an address. Where clients from outside are
+// distinguished, these are all whose address is not in Inner.
 func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefix, priority uint16, actions ...openflow.Action)) {
 	look := append(o.enter(), o.translate(tableSource))
 	if clients&(FromHost|FromTenants) != 0 {
@@ -258,7 +256,7 @@ func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefi
 	}
 }
 
-// clients are, by address, the kinds of clients that some port at the address serves.
+// clients returns, by address, the kinds of clients that some port at the address serves.
 func (o Service) clients() map[netip.Addr]Clients {
 	all := map[netip.Addr]Clients{}
 	for _, p := range o.Ports {

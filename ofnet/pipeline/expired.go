@@ -6,21 +6,21 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// expired has local endpoints told which of their packets cannot live another hop, as routers do it: traceroute shows the gateway of
-// the endpoint's network.
+// expired reports to local endpoints which of their packets have used up their hop limit, as routers do:
+// traceroute shows the gateway of the endpoint's network.
 //
 //	FORWARD   what is to be routed, with the last hop used up (forward.go, router.go): to ANSWER
 //	ANSWER    passes the meters of its port and of all endpoints (answer.go)
 //	REPLY     to the agent, with the gateway of the network
 //
-// The agent answers from the gateway's address (package icmperror). What others send, or what has no gateway, is dropped. Without
-// a meter of the switch for it too many would come to the agent: then all of it is.
+// The agent answers from the gateway's address (package icmperror). Packets of other senders, or without a gateway, are
+// dropped. If the switch has no meter for them, too many would reach the agent: then all are dropped.
 type expired struct{ noMeter bool }
 
-// PacketExpired is the class of packets that cannot live another hop.
+// PacketExpired is the class of packets whose hop limit is used up.
 const PacketExpired PacketClass = 6
 
-// What the agent may be asked for by all ports of a switch.
+// How many packets of all ports of a switch the agent may receive.
 const (
 	expiredPerSecond = 1000
 	expiredAtOnce    = 1000
@@ -46,7 +46,7 @@ func (x expired) network(w *Wants, n Network) {
 	}
 }
 
-// ends is the end of a flow for what cannot live another hop.
+// ends ends a flow for packets whose hop limit is used up.
 func (x expired) ends(b flowBuilder) openflow.Flow {
 	if x.noMeter {
 		return b.drop(reasonTTL)
@@ -54,7 +54,7 @@ func (x expired) ends(b flowBuilder) openflow.Flow {
 	return b.do(regOut.set(outExpired)).goTo(tableAnswer)
 }
 
-// Expired is the address of the router where a packet could not live another hop.
+// Expired returns the address of the router where a packet's hop limit was used up.
 func (p Packet) Expired() (router netip.Addr, ok bool) {
 	if p.Class != PacketExpired {
 		return netip.Addr{}, false

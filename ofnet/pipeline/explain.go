@@ -2,7 +2,7 @@ package pipeline
 
 import "github.com/contiv/netplugin/ofnet/openflow"
 
-// TableNamed is the table of a number, as it is called by people; false: there is none.
+// TableNamed returns the table of a number; ok is false if there is none.
 func TableNamed(id uint8) (Table, bool) {
 	for _, t := range Tables() {
 		if t.ID == id {
@@ -12,7 +12,8 @@ func TableNamed(id uint8) (Table, bool) {
 	return Table{}, false
 }
 
-// GroupLeadsTo is the table in which all packets go on behind a group; false: it depends on them, or there is no such group.
+// GroupLeadsTo returns the table in which all packets continue after a group; false if it depends on the
+// packet, or there is no such group.
 func GroupLeadsTo(group uint32) (table uint8, always bool) {
 	switch group {
 	case groupAnswer:
@@ -25,27 +26,28 @@ func GroupLeadsTo(group uint32) (table uint8, always bool) {
 	return 0, false
 }
 
-// IsOnlyAsked tells whether packets come back from a table to the flow that had them look there.
+// IsOnlyAsked reports whether packets return from a table to the flow that resubmitted them there.
 func IsOnlyAsked(id uint8) bool {
 	t, known := TableNamed(id)
 	return known && t.Miss == t.ID && id != tableDrop
 }
 
-// AsksTracker tells whether flows of a table compare with what the connection tracker knows of the first packet of a connection.
+// AsksTracker reports whether flows of a table match the connection tracker's tuple of the first packet of a
+// connection.
 func AsksTracker(table uint8) bool { return table == tableKnown }
 
-// EndsJudgement tells whether no tier is asked behind the flow of a rule in a table: the rule allows, and is final.
+// EndsJudgement reports whether no tier is applied after the flow of a rule in a table: the rule allows, and is final.
 func EndsJudgement(table uint8, r Rule) bool {
 	return r.Allow && (table == tableFirstOut || table == tableFirstIn)
 }
 
-// IsTooBig tells whether a flow is for packets that are larger than the way to other nodes carries.
+// IsTooBig reports whether a flow is for packets that are larger than the MTU to other nodes.
 func IsTooBig(table uint8, match string) bool {
 	return table == tableOutput && match == (openflow.Match{regTooBig.is(1)}).String()
 }
 
-// DropReasonOf is why packets are thrown away by the flow of table DROP with this match, as the switch prints
-// it; false: it is none of those.
+// DropReasonOf returns the reason of the flow of table DROP with this match, as the switch prints it;
+// false if it is none of those.
 func DropReasonOf(table uint8, match string) (DropReason, bool) {
 	for _, r := range Reasons() {
 		if table == tableDrop && match == (openflow.Match{regReason.is(uint32(r.ID))}).String() {

@@ -6,8 +6,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// family is what differs between the two versions of IP in a flow, so that
-// every other file speaks of both at once.
+// family is what differs between IPv4 and IPv6 in a flow, so that all other files handle both at once.
 type family struct {
 	ethType  uint16
 	icmp     uint8 // protocol number of its ICMP
@@ -17,9 +16,9 @@ type family struct {
 	echoed   openflow.FieldMatch
 	srcField openflow.Field
 	dstField openflow.Field
-	toMany   netip.Prefix // addresses that are not one host's
+	toMany   netip.Prefix // multicast and broadcast addresses
 	onLink   netip.Prefix // addresses that no router forwards to
-	loopback netip.Prefix // addresses of who speaks to itself
+	loopback netip.Prefix // loopback addresses
 }
 
 func ipv4() family {
@@ -61,7 +60,7 @@ func familyOf(a netip.Addr) family {
 	return ipv6()
 }
 
-// index is the family's place where there is one thing for each.
+// index returns the family's index in arrays with one element for each.
 func (f family) index() int {
 	if f.ethType == openflow.EthTypeIPv4 {
 		return 0
@@ -69,8 +68,8 @@ func (f family) index() int {
 	return 1
 }
 
-// fragmentsOf are the protocols that fragments of one have for Open vSwitch: of IPv6, the
-// later ones have that of the fragment header.
+// fragmentsOf returns the protocol numbers that Open vSwitch sees in fragments of a protocol: later IPv6
+// fragments have that of the fragment header.
 func (f family) fragmentsOf(protocol uint8) []uint8 {
 	if f.index() == 0 {
 		return []uint8{protocol}
@@ -81,7 +80,7 @@ func (f family) fragmentsOf(protocol uint8) []uint8 {
 // is matches packets of the family.
 func (f family) is() openflow.FieldMatch { return openflow.EthType(f.ethType) }
 
-// isICMP matches packets of the family's ICMP; is must stand beside it.
+// isICMP matches packets of the family's ICMP; is must be matched, too.
 func (f family) isICMP() openflow.FieldMatch { return openflow.IPProto(f.icmp) }
 
 // src matches the sender's address or network.
@@ -100,7 +99,7 @@ func (f family) dst(p netip.Prefix) openflow.FieldMatch {
 	return openflow.IPv6Dst(p)
 }
 
-// addresses returns those of the given ones that there are.
+// addresses returns the valid ones of the given addresses.
 func addresses(all ...netip.Addr) []netip.Addr {
 	valid := make([]netip.Addr, 0, len(all))
 	for _, a := range all {

@@ -4,9 +4,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A feature is one idea of the pipeline. It has those of the following methods
-// for which it has something to say; the pipeline asks every feature about
-// every object and adds up what they want.
+// A feature is one concern of the pipeline. It has those of the following methods that it has flows for; the
+// pipeline calls every feature for every object and adds up what they want.
 type (
 	// baseFeature wants something whatever objects there are.
 	baseFeature interface{ base(w *Wants) }
@@ -48,7 +47,7 @@ type placed struct {
 
 func (e placed) local() bool { return e.port != 0 }
 
-// behindRouter tells whether there is a router outside on the way.
+// behindRouter reports whether an external router is on the way.
 func (e placed) behindRouter() bool { return !e.local() && e.Encap == VLAN && !e.Mode.Bridged() }
 
 // Wants is what must be in the switch for an object.
@@ -60,8 +59,8 @@ type Wants struct {
 
 func (w *Wants) flow(flows ...openflow.Flow) { w.Flows = append(w.Flows, flows...) }
 
-// flowBuilder is a flow that still lacks its end. Written out it reads as a
-// sentence: at(table, priority, match...).do(actions...).goTo(table).
+// flowBuilder is a flow that still lacks its end. It is written as: at(table, priority,
+// match...).do(actions...).goTo(table).
 type flowBuilder openflow.Flow
 
 func at(table uint8, priority uint16, match ...openflow.FieldMatch) flowBuilder {
@@ -80,19 +79,18 @@ func (b flowBuilder) metered(meter uint32) flowBuilder {
 	return b
 }
 
-// goTo lets the packet go on in a later table.
+// goTo continues the packet in a later table.
 func (b flowBuilder) goTo(table uint8) openflow.Flow {
 	b.Goto = table
 	return openflow.Flow(b)
 }
 
-// drop throws the packet away for a reason. The flow counts it for its object,
-// table DROP for the reason.
+// drop drops the packet for a reason. The flow counts it for its object, table DROP for the reason.
 func (b flowBuilder) drop(why Reason) openflow.Flow {
 	return b.do(regReason.set(uint32(why))).goOnIn(tableDrop)
 }
 
-// goOnIn lets the packet go on in a table, wherever that is.
+// goOnIn continues the packet in a later or earlier table.
 func (b flowBuilder) goOnIn(table uint8) openflow.Flow {
 	if b.Table > table {
 		return b.backTo(table)
@@ -100,18 +98,18 @@ func (b flowBuilder) goOnIn(table uint8) openflow.Flow {
 	return b.goTo(table)
 }
 
-// backTo lets the packet go on in an earlier table.
+// backTo continues the packet in an earlier table.
 func (b flowBuilder) backTo(table uint8) openflow.Flow {
 	return b.do(openflow.Resubmit{Table: table}).end()
 }
 
-// end is for flows that send the packet away, or let it disappear.
+// end ends flows that output the packet, or drop it without a reason.
 func (b flowBuilder) end() openflow.Flow { return openflow.Flow(b) }
 
 // set writes a whole field.
 func set(to openflow.FieldMatch) openflow.Action { return openflow.SetField{FieldMatch: to} }
 
-// tableMisses gives every table its last word, as tables.go declares it.
+// tableMisses adds the miss flow of every table, as tables.go declares it.
 type tableMisses struct{}
 
 func (tableMisses) base(w *Wants) {

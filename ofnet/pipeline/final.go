@@ -4,40 +4,42 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// final is how rules of groups end the judgement of connections, in tenants that want it so (netctl tenant create
-// --policy-mode final). Else tiers are asked about all that groups allow.
+// final lets rules of groups end the evaluation of connections, in tenants that are configured so (netctl
+// tenant create --policy-mode final). Otherwise tiers are applied to all that groups allow.
 //
-// Each direction is judged on its own, by the rules of its own group: what the sender may begin by those of direction out of
-// the sender's group, what the receiver accepts by those of direction in of the receiver's. If the highest of these that is about
-// the connection allows it, no tier is asked in that direction. If it denies, and the packet is here nevertheless, as a
-// higher rule of the other end has let it pass in POLICY, the tiers are asked. So are they about what none of these rules is about.
+// Each direction is evaluated on its own, by the rules of its own group: what the sender may begin by those of
+// direction out of the sender's group, what the receiver accepts by those of direction in of the receiver's. If
+// the highest of these that matches the connection allows it, no tier is applied in that direction. If it
+// denies, and the packet gets here nevertheless, as a higher rule of the other end has let it pass in POLICY,
+// the tiers are applied; so are they if none of these rules matches.
 //
-//	KNOWN      an answer, from or to such a group: groups change places, too   -> FIRST_OUT
+//	KNOWN      an answer, from or to such a group: groups are exchanged, too   -> FIRST_OUT
 //	FIRST_OUT  above the tier: the sender's group allows                       -> FIRST_IN
-//	           it denies: its rules are not asked again                        -> FIRST_OUT
+//	           it denies: its rules are not applied again                      -> FIRST_OUT
 //	FIRST_IN   likewise, the receiver's                                        -> ADMIT
 //
-// These flows are in the tables of the tiers, and see connections as tiers do: by what the connection tracker knows of
-// the first packet. Of TCP that is one with SYN and without ACK, so a rule about other packets is about no
-// connection. SCTP is judged packet by packet, each as the first of one.
+// These flows are in the tables of the tiers, and match connections as tiers do: by the connection tracker's
+// tuple of the first packet. Of TCP that is one with SYN and without ACK, so a rule for other packets matches
+// no connection. SCTP is evaluated packet by packet, each as the first of a connection.
 //
-// What there is about a connection is judged where tiers judge it, and nowhere else: whoever has no tiers does not meet these flows.
+// The rules are applied where tiers are, and nowhere else: packets of endpoints without tiers do not reach these flows.
 type final struct{}
 
-// Ends is in which direction a rule ends the judgement of connections that it allows.
+// Ends is the direction in which a rule ends the evaluation of connections that it allows.
 type Ends uint8
 
 // Directions.
 const (
-	EndsNone Ends = iota // tiers are asked
+	EndsNone Ends = iota // tiers are applied
 	EndsOut              // what members of SrcGroup begin
 	EndsIn               // what members of DstGroup accept
 )
 
-// priorityGroups is above that of all rules of tiers: rules of groups have theirs, added to it.
+// priorityGroups is above all rules of tiers: the priorities of group rules are added to it.
 const priorityGroups uint16 = 61000
 
-// askedBit of the register with a group is set when rules of the group are not to be asked any more. MaxGroup is below.
+// askedBit of the register with a group is set when rules of the group are not to be applied any more. MaxGroup is
+// below.
 const askedBit = 31
 
 func (final) rule(w *Wants, r Rule) {
@@ -67,7 +69,7 @@ func (final) rule(w *Wants, r Rule) {
 	}
 }
 
-// judging tells whether a rule ends judgements, and in which register the group is that it does so for.
+// judging reports whether a rule ends the evaluation, and returns the register with the group for which it does.
 func (r Rule) judging() (own Register, ends bool) {
 	begins := r.SrcPort == 0 && (r.TCPFlags == "" || r.TCPFlags == "syn" || r.TCPFlags == "syn,!ack")
 	switch {
@@ -79,7 +81,7 @@ func (r Rule) judging() (own Register, ends bool) {
 	return own, false
 }
 
-// connectionMatch is what a rule is about as tiers see it.
+// connectionMatch returns the match of a rule on connections, as tiers have it.
 func connectionMatch(r Rule, f family) openflow.Match {
 	m := openflow.Match{f.is()}
 	for _, end := range []struct {
@@ -90,7 +92,7 @@ func connectionMatch(r Rule, f family) openflow.Match {
 		switch {
 		case end.group == 0:
 		case end.own:
-			m = append(m, end.in.is(uint32(end.group))) // and not asked before
+			m = append(m, end.in.is(uint32(end.group))) // and not applied before
 		default:
 			m = append(m, openflow.Reg(end.in.Index, uint32(end.group), 1<<askedBit-1))
 		}

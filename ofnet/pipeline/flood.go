@@ -7,30 +7,29 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// flood gives a packet that is for nobody in particular (broadcast, multicast,
-// a MAC that nobody has) to everybody in its bridged network.
+// flood copies a packet without a single receiver (broadcast, multicast, a MAC that no endpoint has) to all
+// members of its bridged network.
 //
-//	DEST     nobody has this MAC: it is for all of the network
+//	DEST     no endpoint has this MAC: it is for all of the network
 //	           from a local port: the meter of the port, and DEST again
 //	           group of members    a copy for each endpoint on this node, back to DEST
 //	           group of nodes      from a local port: at OUTPUT, a copy into the
 //	                               tunnel to each node that has members
 //	DEST     a copy finds its receiver by the MAC the group gave it
 //
-// Each copy is judged for its receiver, as no packet may reach by way of a
-// broadcast whom it may not reach directly. What goes to other nodes is judged
-// there only: here nobody knows for whom, and a rule that denies all but one
-// group would keep the packet from that group, too. What comes out of the tunnel
-// does not go back into it, so nothing goes round.
+// Rules are applied to each copy for its receiver, as no packet may reach by broadcast an endpoint that it may
+// not reach directly. For copies to other nodes they are applied there only: here the receivers are unknown,
+// and a rule that denies all but one group would keep the packet from that group, too. Packets from the tunnel
+// do not return to it, so there are no loops.
 //
-// One packet costs as many as there are members. The meter keeps an endpoint from taking the
-// time of all others so.
+// One packet costs as much as there are members. The meter prevents an endpoint from using the time of all others
+// this way.
 //
-// The sets name members by their MAC. Port and group of a member are in the
-// flows of its endpoint; without them, it is not here yet, and gets nothing.
+// The sets contain the MACs of members. Port and group of a member are in the flows of its endpoint; without
+// them, it is not here yet, and gets nothing.
 type flood struct {
 	tunnelPort uint32
-	self       netip.Addr // nothing is tunnelled to it
+	self       netip.Addr // no packet is tunnelled to it
 }
 
 // Groups of a network: its tag, and one of these.
@@ -39,11 +38,11 @@ const (
 	groupNodes   uint32 = 2 << 16
 )
 
-// What an endpoint may flood, in packets: a stream of 10 Mbit/s in large ones, or, at once, a host
-// that looks for a third of its neighbours in a /24: of those that get no answer the kernel asks
-// three times, a second apart. More would cost others theirs: each node with members gets a copy of
-// all, and a switch in user space reads an uplink by a socket that holds 277 small packets
-// (net.core.rmem_default is 212,992 bytes), also while it waits 80 ms for a processor.
+// What an endpoint may flood, in packets: a stream of 10 Mbit/s in large ones, or, at once, a host that looks
+// for a third of its neighbours in a /24: the kernel repeats requests without an answer three times, a second
+// apart. More would cost other endpoints their packets: each node with members gets a copy of all, and a
+// userspace switch reads an uplink by a socket that holds 277 small packets (net.core.rmem_default is 212,992
+// bytes), also while it waits 80 ms for a processor.
 const (
 	floodedPerSecond = 1000
 	floodedAtOnce    = 100
@@ -79,7 +78,7 @@ func (f flood) floodSet(w *Wants, s FloodSet) {
 	)
 }
 
-// membersOf is the group with a copy for each member on this node.
+// membersOf returns the group with a copy for each member on this node.
 func membersOf(s FloodSet) openflow.Group {
 	members := openflow.Group{ID: groupMembers | uint32(s.Tag), Type: openflow.GroupAll}
 	for _, mac := range s.Members {
@@ -95,7 +94,7 @@ func toMembersOf(s FloodSet) []openflow.Action {
 	return []openflow.Action{regFlooded.set(1), regDstNet.set(uint32(s.Tag)), openflow.OutputGroup{ID: groupMembers | uint32(s.Tag)}}
 }
 
-// endpoint takes the copies for a local endpoint, and meters what it floods. Nobody gets his own.
+// endpoint delivers the copies for a local endpoint, and meters what it floods. No endpoint gets its own.
 func (f flood) endpoint(w *Wants, e placed) {
 	if !e.local() || !e.Mode.Bridged() {
 		return
@@ -108,8 +107,8 @@ func (f flood) endpoint(w *Wants, e placed) {
 	f.meter(w, e)
 }
 
-// meter limits what an endpoint floods. DST_NETWORK tells that it has passed. On a VLAN
-// only one, the uplink, gets what is for a MAC that is not known.
+// meter limits what an endpoint floods. DST_NETWORK shows that a packet has passed it. On a VLAN only the
+// uplink gets packets for an unknown MAC.
 func (flood) meter(w *Wants, e placed) {
 	id := floodedMeter(e.port)
 	w.Meters = append(w.Meters, packetMeter(id, floodedPerSecond, floodedAtOnce))

@@ -4,22 +4,19 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// forward carries packets inside a network and between the networks of a
-// tenant.
+// forward forwards packets inside a network and between the networks of a tenant.
 //
-// What is to be routed gets the receiver's MAC, the gateway's as its source,
-// and one hop less to live. Where the receiver is does not matter here. A
-// receiver in the sender's own network is routed just the same: a host may have
-// no route but the default one. A network without a gateway is not routed to,
-// and what its endpoints send to a gateway never gets here (gateway.go).
+// A routed packet gets the receiver's MAC, the gateway's as its source, and a hop limit less by one, wherever the
+// receiver is. A receiver in the sender's own network is routed just the same: a host may have no route but the
+// default one. A network without a gateway is not routed to, and what its endpoints send to a gateway never gets
+// here (gateway.go).
 //
-// Everything else stays in its network and is not changed at all: the network
-// it came in by must be the receiver's. That is what keeps a packet out of the
-// tunnel in the network of its VNI; it was routed by its sender, and does not
-// go back.
+// Other packets stay in their network and are not changed at all: the network in which they came in must be the
+// receiver's. That keeps a packet from the tunnel in the network of its VNI; it was routed by its sender, and does
+// not go back.
 //
-// A packet that cannot live another hop has a flow of its own (expired.go).
-// Counting the TTL down to zero would raise a packet-in for each, which no meter limits.
+// A packet whose hop limit is used up has a flow of its own (expired.go). Decrementing the TTL to zero would
+// raise a packet-in for each, which no meter limits.
 type forward struct {
 	gateway [6]byte
 	others  uint32 // port to other nodes

@@ -8,24 +8,21 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// gateway is the router of a network. It is nobody's port: it is the anycast
-// MAC, present in every switch. What an endpoint sends there is to be routed,
-// if its network has a gateway; a network without one is on its own.
+// gateway is the router of a network. It is no port: it is the anycast MAC, present in every switch. What an
+// endpoint sends there is routed, if its network has a gateway; a network without one is isolated.
 //
-// Pinging the gateway is what people do first when something does not work, so
-// each switch answers for it, to every endpoint of the gateway's tenant, and
-// before the policy is asked. As for ARP, there is one flow per gateway, which
-// recognises the question, and one for all, which turns it round. Pings come
-// from local ports only: the sender's node answers.
+// Pinging the gateway is the usual first test when something does not work, so each switch answers for it, to
+// every endpoint of the gateway's tenant, and before policies are applied. As for ARP, there is one flow per
+// gateway, which matches the request, and one for all, which turns it into a reply. Pings are accepted from
+// local ports only: the sender's node answers.
 //
-// Other traffic to the gateway's address is routed, finds no endpoint there,
-// and is dropped.
+// Other traffic to the gateway's address is routed, finds no endpoint there, and is dropped.
 //
-// Behind a router are endpoints that have moved there from this node, too. Who has talked
-// to one of them still sends to its own MAC for up to a minute, and is routed as well.
+// Endpoints behind a router may have moved there from this node. A host that has communicated with one of them
+// still sends to its own MAC for up to a minute, and is routed as well.
 type gateway struct{ mac [6]byte }
 
-// freshTTL is the hop limit of a packet the gateway itself sends.
+// freshTTL is the hop limit of a packet that the gateway itself sends.
 const freshTTL = 64
 
 func (g gateway) base(w *Wants) {
@@ -39,7 +36,7 @@ func (g gateway) base(w *Wants) {
 	}
 }
 
-// gateways are the addresses we route for.
+// gateways returns the addresses for which the switch routes.
 func (n Network) gateways() []netip.Addr {
 	if n.Mode.Bridged() {
 		return nil

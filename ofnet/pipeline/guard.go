@@ -7,9 +7,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// guard lets a local port speak for its own endpoint only: with its MAC and
-// one of its addresses. That is decided once, here, and everything behind
-// relies on it: policy may judge by address because addresses are true.
+// guard restricts a local port to the identity of its own endpoint: its MAC and one of its addresses. That is
+// decided once, here, and all later tables rely on it: policies may match addresses because these are true.
 //
 //	IPv4, IPv6      own MAC, own address             -> ROUTER
 //	ARP             own MAC, sender's MAC, own       -> NEIGHBOUR
@@ -24,14 +23,12 @@ import (
 //	IPv6            headers that are not all there   -> dropped
 //	all the rest    counted per endpoint             -> dropped
 //
-// Link-local addresses serve neighbour discovery and nothing else: they are
-// not in the store, so nobody could say whose they are. What bridged networks
-// carry beyond this is said in bridge.go.
+// Link-local addresses serve neighbour discovery and nothing else: they are not in the store, so their owner is
+// unknown. bridge.go says what bridged networks carry beyond this.
 //
-// Solicitations for known addresses never reach another endpoint, so nobody's
-// neighbour table is changed by their option. An advertisement does, if it is unicast; one that
-// speaks of an address that is not the sender's would make the receiver send
-// its packets to the sender.
+// Solicitations for known addresses never reach another endpoint, so no neighbour table is changed by their
+// option. An advertisement does, if it is unicast; one about an address that is not the sender's would make the
+// receiver send its packets to the sender.
 type guard struct{}
 
 func (guard) base(w *Wants) {
@@ -51,9 +48,9 @@ func (guard) base(w *Wants) {
 			w.flow(at(tableGuard, priorityGuard, append(first, withoutPorts...)...).drop(reasonTooShort))
 		}
 	}
-	// Extension headers that go on in the next fragment hide the protocol, and the receiver would
-	// put them together (RFC 7112). To the userspace datapath such a first fragment has protocol 0
-	// and is no fragment, to the kernel's it is a first fragment without a next header.
+	// Extension headers that continue in the next fragment hide the protocol, and the receiver would reassemble
+	// them (RFC 7112). In the userspace datapath such a first fragment has protocol 0 and is no fragment, in
+	// the kernel's it is a first fragment without a next header.
 	w.flow(
 		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPProto(0)).drop(reasonTooShort),
 		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPFirstFragment(), openflow.IPProto(noNextHeader)).drop(reasonTooShort))
@@ -62,8 +59,8 @@ func (guard) base(w *Wants) {
 // noNextHeader is the protocol of an IPv6 packet that ends with its headers (RFC 8200, 4.7).
 const noNextHeader = 59
 
-// dhcp matches UDP datagrams that only servers send, and relays: from the port of servers, or to
-// that of clients, which do not ask for the sender's.
+// dhcp matches UDP datagrams that only servers and relays send: from the port of servers, or to that of
+// clients, which do not check the source port.
 func (f family) dhcp() [2]openflow.FieldMatch {
 	if f.ethType == openflow.EthTypeIPv4 {
 		return [2]openflow.FieldMatch{openflow.UDPSrc(dhcpServer), openflow.UDPDst(dhcpClient)}
@@ -99,12 +96,12 @@ func (guard) endpoint(w *Wants, e placed) {
 	w.flow(at(tableGuard, priorityRefuse, icmpv6(openflow.NDAdvert, openflow.InPort(e.port))...).drop(reasonForged))
 }
 
-// linkLocal are the addresses every IPv6 interface makes for itself.
+// linkLocal is the prefix of the addresses that every IPv6 interface assigns itself.
 var linkLocal = netip.MustParsePrefix("fe80::/64")
 
-// ownAddresses are those that a packet of the endpoint may come from. In a
-// bridged network there is link-local traffic, from the one such address that
-// is known to be the endpoint's: the one made of its MAC (RFC 4291, appendix A).
+// ownAddresses returns the source addresses that packets of the endpoint may have. In a bridged network there is
+// link-local traffic, from the one such address that is known to be the endpoint's: the one made of its MAC (RFC
+// 4291, appendix A).
 func (e placed) ownAddresses() []netip.Addr {
 	own := e.addresses()
 	if e.Mode.Bridged() {
@@ -113,7 +110,7 @@ func (e placed) ownAddresses() []netip.Addr {
 	return own
 }
 
-// linkLocalOf is the address that a MAC's owner makes for itself.
+// linkLocalOf returns the address that a MAC's owner assigns itself.
 func linkLocalOf(mac [6]byte) netip.Addr {
 	a := linkLocal.Addr().As16()
 	copy(a[8:], mac[:3])
@@ -123,8 +120,8 @@ func linkLocalOf(mac [6]byte) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// speaksND returns from where an endpoint may ask for neighbours, and of which
-// addresses it may tell. None: it has no part in neighbour discovery.
+// speaksND returns the sources of an endpoint's solicitations, and the addresses that it may advertise. None:
+// it may not take part in neighbour discovery.
 func (e placed) speaksND() (asked []netip.Prefix, told []netip.Addr) {
 	for _, own := range e.ownAddresses() {
 		if own.Is6() {
@@ -133,7 +130,7 @@ func (e placed) speaksND() (asked []netip.Prefix, told []netip.Addr) {
 		}
 	}
 	if !e.Mode.Bridged() {
-		asked = append(asked, linkLocal) // nobody else will see the question
+		asked = append(asked, linkLocal) // no other endpoint will receive the solicitation
 	}
 	return append(asked, inet.Host(netip.IPv6Unspecified())), told
 }

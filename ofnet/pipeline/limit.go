@@ -4,8 +4,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Limits are what an endpoint may send and receive, and how what it sends is
-// marked. The zero value limits and marks nothing.
+// Limits are what an endpoint may send and receive, and the mark on what it sends. The zero value limits and marks
+// nothing.
 type Limits struct {
 	Rate     uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
 	Sent     uint32 // kbit/s of what it sends; the effective limit is the smaller of Rate and this that is not 0
@@ -14,13 +14,13 @@ type Limits struct {
 	DSCP     uint8  // 1..MaxDSCP: in every IP packet it sends; 0: as the endpoint set it
 }
 
-// sent is the rate at which an endpoint may send; 0: unlimited.
+// sent returns the rate at which an endpoint may send; 0: unlimited.
 func (l Limits) sent() uint32 { return least(l.Rate, l.Sent) }
 
-// received is the rate at which an endpoint may receive; 0: unlimited.
+// received returns the rate at which an endpoint may receive; 0: unlimited.
 func (l Limits) received() uint32 { return least(l.Rate, l.Received) }
 
-// least is the smaller of two limits, of which 0 is none.
+// least returns the smaller of two limits, of which 0 is none.
 func least(a, b uint32) uint32 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -31,25 +31,21 @@ func least(a, b uint32) uint32 {
 // MaxDSCP is the largest mark.
 const MaxDSCP = 63
 
-// limit keeps an endpoint within its rate, both ways, and marks what it sends.
+// limit enforces an endpoint's rate in both directions, and marks what it sends.
 //
-// There is a meter for each direction. What the endpoint sends passes one in
-// table CLASSIFY, as the first thing that happens to it: what exceeds the rate
-// costs the switch nothing more, and everything counts, as it would at a slower
-// port, whether it is allowed to go further or not. What the endpoint receives
-// passes the other in table OUTPUT, as the last thing: only what reaches it
-// counts, wherever it comes from, the switch's own answers excepted.
+// There is a meter for each direction. What the endpoint sends passes one in table CLASSIFY, before anything
+// else: the excess costs the switch nothing more, and every packet counts, as it would at a slower port,
+// whether it is delivered or not. What the endpoint receives passes the other in table OUTPUT, at the end: only
+// packets that reach it count, from any sender, except the switch's own answers.
 //
-// The mark is set in table GUARD, which looks at the version of IP anyway. The
-// tunnel port copies it to the outer header (tos=inherit).
+// The mark is set in table GUARD, which matches the IP family anyway. The tunnel port copies it to
+// the outer header (tos=inherit).
 //
-// Another rate changes the meter only, and the meter starts anew with its whole
-// burst; no flow is touched and no packet is lost.
+// A new rate changes the meter only, which restarts with its whole burst; no flow is changed and no packet is lost.
 type limit struct{}
 
-// The meters of a port have its number plus that of their purpose. The number
-// itself is that of answer.go; OpenFlow ports end below 1<<16, and switches know
-// meters up to 200,000 and more.
+// The meters of a port have its number plus that of their purpose. The number itself is that of answer.go;
+// OpenFlow ports end below 1<<16, and switches have meters up to 200,000 and more.
 const (
 	meterSent     = 1 << 16
 	meterReceived = 2 << 16
@@ -71,26 +67,24 @@ func (limit) endpoint(w *Wants, e placed) {
 	}
 }
 
-// The least that a meter's bucket must hold, in kbit. A packet that is larger
-// than the bucket never passes, and with segmentation offload a packet has up to
-// 64 KiB. The bucket is refilled every millisecond, or later if the switch is
-// busy, and what does not fit in is lost to the sender: it must hold what comes
-// in in a hundredth of a second.
+// The least that a meter's bucket must hold, in kbit. A packet that is larger than the bucket never passes, and with
+// segmentation offload a packet has up to 64 KiB. The bucket is refilled every millisecond, or later if the switch
+// is busy, and what exceeds its size is lost to the sender: it must hold what is refilled in a hundredth of a
+// second.
 const (
 	largestPacket = 64 * 1024 * 8 / 1000
 	refillShare   = 100
 )
 
-// The burst where nothing is said, in kbit: what Open vSwitch allows itself, or a
-// quarter of a second. A TCP connection that loses all that it has under way
-// pauses for 200 ms (its smallest retransmission timeout); a bucket that is full
-// before it goes on wastes the rest.
+// The default burst in kbit: Open vSwitch's own default, or a quarter of a second. A TCP connection that loses
+// all its packets in flight pauses for 200 ms (its smallest retransmission timeout); a bucket that is full
+// before it continues wastes the rest.
 const (
 	leastBurst = 8000
 	burstShare = 4
 )
 
-// bucket is the size of the bucket of a rate's meter in kbit.
+// bucket returns the size of the bucket of a rate's meter in kbit.
 func (l Limits) bucket(rate uint32) uint32 {
 	burst := l.Burst
 	if burst == 0 {
@@ -99,10 +93,10 @@ func (l Limits) bucket(rate uint32) uint32 {
 	return max(burst, largestPacket+1, rate/refillShare)
 }
 
-// sentMeter is the meter that what an endpoint sends passes; 0: none.
+// sentMeter returns the meter of what an endpoint sends; 0: none.
 func (e placed) sentMeter() uint32 { return e.meter(meterSent, e.Limits.sent()) }
 
-// receivedMeter is the meter that what an endpoint receives passes; 0: none.
+// receivedMeter returns the meter of what an endpoint receives; 0: none.
 func (e placed) receivedMeter() uint32 { return e.meter(meterReceived, e.Limits.received()) }
 
 func (e placed) meter(purpose, rate uint32) uint32 {

@@ -6,20 +6,20 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A load balancer may give a service the address of a machine, such as a node. Then only packets to a port of the service
-// there are the service's; with all others endpoints reach the machine, as if there was no service. Only the port tells them
-// apart, so
+// A load balancer may assign a service the address of a machine, such as a node. Then only packets to a port of the
+// service there are the service's; all others reach the machine, as if there was no service. Only the port
+// distinguishes them, so
 //
-//   - fragments go to the machine, because later ones have no port. If the address is the host's own, the host reassembles
-//     them and leads them to the service;
-//   - a TCP connection to the service begins with a SYN without ACK: answers of an endpoint to a process of the machine,
-//     which has used the service's port number as source port, are none;
+//   - fragments go to the machine, because later ones have no port. If the address is the host's own, the host
+//     reassembles them and forwards them to the service;
+//   - a TCP connection to the service begins with a SYN without ACK: replies of an endpoint to a process of
+//     the machine, which has used the service's port number as source port, do not;
 //   - ICMP errors are the service's if they are about its answers, and else the machine's.
 //
-// Clients that come in by the machine itself get to an address that stands in for it (StandIns).
+// Packets of clients that come in by the machine itself go to an address that stands in for it (StandIns).
 //
-// A process of the machine at that very port may be a provider. Then a translated packet still has the address of the
-// service, and must not begin another connection.
+// A process of the machine at that very port may be a provider. Then a translated packet still has the address
+// of the service, and must not begin another connection.
 
 // looked matches packets that are looked up in the tracker.
 func (p ServicePort) looked() openflow.Match {
@@ -47,7 +47,7 @@ func (p ServicePort) begins() openflow.Match {
 	return p.opens()
 }
 
-// atMachines are the flows for endpoints at the addresses of machines, besides those of the ports that have providers.
+// atMachines has the flows for endpoints at the addresses of machines, besides those of the ports that have providers.
 func (s services) atMachines(w *Wants, o arranged, serving map[netip.Addr]bool) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {

@@ -7,48 +7,44 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// names leads an endpoint's questions for names to the name server of its node,
-// and the answers back. The server is asked at the gateway of the endpoint's
-// network, UDP and TCP port 53. In a bridged network the gateway is somebody
-// else's; there the server has the address that it has on its link, and nothing
-// else of the network is touched (wellKnown).
+// names forwards an endpoint's DNS queries to the name server of its node, and the answers back. The server is
+// queried at the gateway of the endpoint's network, UDP and TCP port 53. In a bridged network the gateway is another
+// host; there the server has the address that it has on its link, and no other traffic of the network is affected
+// (wellKnown).
 //
-// Endpoints of different tenants may have the same address, so the server must be
-// told in another way who asks. Behind its port every endpoint of the node has an
-// address of its own, made of the number of its port, and the server another one.
-// These addresses are known on that link only, which is in a network namespace of
-// its own. The switch translates, without remembering anything:
+// Endpoints of different tenants may have the same address, so the server must identify the client in another
+// way. On its link every endpoint of the node has an address of its own, derived from the number of its port,
+// and so has the server. These addresses are used on that link only, which is in a network namespace of its
+// own. The switch translates without connection state:
 //
 //	endpoint                            server's port
 //	own address -> asked, 53      ==>   NamesAsker(port) -> NamesServer, 53
 //	asked, 53 -> own address      <==   NamesServer, 53 -> NamesAsker(port)
 //
-// So the server answers with ordinary sockets, and no packet goes through the
-// controller. What an endpoint asks is looked at first by the guard: nobody asks in
-// another's name. The policy is not: answers to names are part of the network, as
-// those to ARP are. Nothing else passes between the server and endpoints.
+// So the server answers with ordinary sockets, and no packet goes through the controller. Queries are checked
+// by the guard first, so that no endpoint queries under another's address. Policies do not apply: name
+// resolution is part of the network, like ARP. Nothing else passes between the server and endpoints.
 //
-// All questions of a node wait in front of one server. So that one endpoint cannot
-// make the others wait, its questions pass a meter of their own in table ANSWER;
-// what exceeds it is dropped in the datapath.
+// All queries of a node share one server. So that one endpoint cannot delay the others, its queries pass a
+// meter of their own in table ANSWER; the excess is dropped in the datapath.
 type names struct {
 	port    uint32
 	gateway [6]byte
 }
 
-// dnsPort is where names are asked for.
+// dnsPort is the port of name servers.
 const dnsPort = 53
 
-// The limit of an endpoint's questions, in packets. A server answers some ten
-// thousand a second; a host that asks for each of its connections stays below this.
+// The limit of an endpoint's queries, in packets. A server answers about ten thousand a second; a host with a
+// query for each of its connections stays below this.
 const (
 	questionsPerSecond = 5000
 	questionsAtOnce    = 5000
 )
 
-// The meters of questions follow those of packets to the agent, those of what is flooded
-// follow them, then those of what is overheard, and last those of slowed ports. The kernel has meters up to 200,000 only,
-// so each of them are fewer than there are port numbers: ports that many apart share one. Few ports are slowed at a time.
+// The meters of queries follow those of packets to the agent; then come those of flooded packets, of copied DNS
+// answers, and last of slowed ports. The kernel has meters up to 200,000 only, so there are fewer of each than
+// port numbers: ports whose numbers differ by a multiple of that share one. Few ports are slowed at a time.
 const (
 	meterNames     = meterPackets + 1<<8
 	meterFlooded   = meterNames + sharedMeters
@@ -66,12 +62,10 @@ func floodedMeter(port uint32) uint32   { return meterFlooded + MetersOf(port) }
 func overheardMeter(port uint32) uint32 { return meterOverheard + MetersOf(port) }
 func slowedMeter(port uint32) uint32    { return meterSlowed + port%slowedMeters }
 
-// MetersOf tells which of the shared meters a port has: ports of which it is the same share
-// theirs.
+// MetersOf returns which of the shared meters a port has; ports with the same result share theirs.
 func MetersOf(port uint32) uint32 { return port % sharedMeters }
 
-// NamesMAC is the address of the name server's link. The link needs no ARP:
-// whatever comes from it is addressed by IP.
+// NamesMAC is the MAC of the name server's link. The link needs no ARP: packets from it are addressed by IP.
 var NamesMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x01}
 
 // NamesPrefixes are the addresses on the link of the name server, for IPv4 and IPv6.
@@ -79,16 +73,16 @@ func NamesPrefixes() [2]netip.Prefix {
 	return [2]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd63:6f6e:7469:7600::/64")}
 }
 
-// OutsidePrefix6 has the private IPv6 addresses by which hosts know endpoints. Those of IPv4 are a global setting, because they may be
-// in use; these are nobody else's.
+// OutsidePrefix6 returns the prefix of the private IPv6 addresses of endpoints on hosts. The IPv4 prefix is a
+// global setting, because it may be in use elsewhere; this one is not.
 func OutsidePrefix6() netip.Prefix { return netip.MustParsePrefix("fd63:6f6e:7469:7601::/64") }
 
-// NamesServer is the server's address on its link, in the version of IP of a
-// prefix, and the one that bridged networks know it by. It is that of the port that
-// is never an endpoint's. No host gives itself the IPv4 address (RFC 3927, 2.1).
+// NamesServer returns the server's address on its link, in the IP family of a prefix; in bridged networks it is also
+// queried there. It is derived from a port number that no endpoint has. No host assigns itself the IPv4 address (RFC
+// 3927, 2.1).
 func NamesServer(p netip.Prefix) netip.Addr { return NamesAsker(p, 1) }
 
-// NamesAsker is the address under which the endpoint at a port asks.
+// NamesAsker returns the address under which the endpoint at a port queries the server.
 func NamesAsker(p netip.Prefix, port uint32) netip.Addr {
 	raw := p.Addr().AsSlice()
 	raw[len(raw)-2], raw[len(raw)-1] = byte(port>>8), byte(port)
@@ -96,7 +90,7 @@ func NamesAsker(p netip.Prefix, port uint32) netip.Addr {
 	return a
 }
 
-// NamesPort is the port at which the endpoint is that asks under an address.
+// NamesPort returns the port of the endpoint that queries under an address.
 func NamesPort(asker netip.Addr) uint32 {
 	raw := asker.AsSlice()
 	if len(raw) < 2 {
@@ -113,9 +107,8 @@ func (n names) base(w *Wants) {
 	)
 }
 
-// NameServers are the addresses at which endpoints of a network ask, at most one for
-// each version of IP. A bridged network that has a well-known address itself keeps it,
-// and has no name server for that version.
+// NameServers returns the addresses at which endpoints of a network query names, at most one of each IP family. A
+// bridged network whose subnet contains the well-known address keeps it, and has no name server for that family.
 func (n Network) NameServers() (servers []netip.Addr) {
 	if !n.Mode.Bridged() {
 		return n.gateways()
@@ -128,8 +121,7 @@ func (n Network) NameServers() (servers []netip.Addr) {
 	return servers
 }
 
-// network's flows make a question for an address at which one asks one for the
-// server, and an answer of the server one of that address.
+// network's flows translate a query's destination to the server, and an answer's source back to the queried address.
 func (n names) network(w *Wants, net Network) {
 	if net.Mode.Bridged() {
 		n.wellKnown(w, net)
@@ -158,10 +150,9 @@ func (n names) network(w *Wants, net Network) {
 	}
 }
 
-// wellKnown answers for the server's address in a bridged network: to ARP, neighbour
-// solicitations and pings. The MAC is that of gateways, which nobody has in such a
-// network. A packet to the address is the server's whatever its MAC, so it may come by
-// way of a router, too. What is no question for names goes nowhere.
+// wellKnown answers for the server's address in a bridged network: ARP, neighbour solicitations and pings. The
+// MAC is the gateways', which no host has in such a network. A packet to the address is for the server whatever
+// its MAC, so it may also come through a router. Anything but a query is dropped.
 func (n names) wellKnown(w *Wants, net Network) {
 	inNetwork := regNetwork.is(uint32(net.Tag))
 	for _, server := range net.NameServers() {
@@ -177,8 +168,7 @@ func (n names) wellKnown(w *Wants, net Network) {
 	}
 }
 
-// endpoint's flows find the endpoint whose question is answered, and limit how many
-// it asks.
+// endpoint's flows find the endpoint that an answer is for, and limit its queries.
 func (n names) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return

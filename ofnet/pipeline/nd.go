@@ -7,23 +7,21 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// nd answers IPv6 neighbour solicitations in the asker's own switch, as arp
-// does for IPv4.
+// nd answers IPv6 neighbour solicitations in the sender's own switch, as arp does for IPv4.
 //
-// There is one flow per target, which puts its MAC where the answer comes from.
-// To turn the solicitation into an advertisement takes two tables, as the
-// target's link-layer address may only be written in a flow that matches
+// There is one flow per target, which makes its MAC the source of the answer. Turning the solicitation into an
+// advertisement takes two tables, as the target's link-layer address may only be written in a flow that matches
 // advertisements. REPLY has one flow for all; ND_REPLY has four:
 //
-//	asked from an address    unicast, "solicited", with the target's MAC
-//	asked from ::            to all nodes: it is a probe whether the address is
+//	sent from an address     unicast, "solicited", with the target's MAC
+//	sent from ::             to all nodes: it is a probe whether the address is
 //	                         free (DAD), and the answer is that it is not
 //
-// each for a gateway ("router") and for an endpoint. The guard has limited how often a port asks. A solicitation that
-// carries no link-layer option yields an advertisement without one: an option
-// can be rewritten, not added.
+// each for a gateway ("router") and for an endpoint. The guard has limited the rate of a port's solicitations. A
+// solicitation without a link-layer option yields an advertisement without one: an option can be rewritten, not
+// added.
 //
-// An endpoint that probes for its own address gets silence, as with ARP.
+// An endpoint that probes for its own address gets no answer, as with ARP.
 type nd struct{ gateway [6]byte }
 
 // Types of ICMPv6 messages that only routers send.
@@ -100,7 +98,7 @@ func (f nd) endpoint(w *Wants, e placed) {
 	}
 }
 
-// answerND lets the owner of an address answer solicitations for it in a network.
+// answerND answers solicitations for an address in a network with its owner's MAC.
 func answerND(network uint16, owner netip.Addr, mac [6]byte, more ...openflow.Action) openflow.Flow {
 	return at(tableNeighbour, priorityExact, icmpv6(openflow.NDSolicit, regNetwork.is(uint32(network)), openflow.NDTarget(owner))...).
 		do(more...).do(replyFrom(mac)...).goTo(tableReply)

@@ -32,34 +32,31 @@ const (
 	KindPeer     Kind = "peer"
 )
 
-// kinds has them in the order in which they are programmed.
+// kinds lists the kinds in the order in which they are programmed.
 var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindNextHop, KindHopGroup, KindRoute, KindRule, KindTierRule, KindEpoch, KindPeer}
 
-// Place is where a kind is in the order in which objects are programmed.
+// Place returns the index of a kind in the order in which objects are programmed.
 func (k Kind) Place() int { return slices.Index(kinds, k) }
 
-// Object is anything the datapath can be asked to serve. Objects are values
-// and never change once given away.
+// Object is an object of the wanted datapath. Objects are values and never change once returned or passed on.
 type Object interface {
 	Key() Key
-	// Equal tells whether the other object asks for the same. Objects may hold
-	// slices, which == cannot compare.
+	// Equal reports whether the other object wants the same. Objects may contain slices, which == cannot compare.
 	Equal(other Object) bool
 }
 
 // Mode is how a network forwards.
 type Mode uint8
 
-// Modes. In a bridged network, ARP and neighbour solicitations are packets as
-// any other: they go to whom they are addressed, which usually is everybody.
-// A proxy answers those for which it knows the answer.
+// Modes. In a bridged network, ARP and neighbour solicitations are packets like any other: they go to their
+// destination, which usually is all hosts. A proxy answers those for known addresses.
 const (
 	Routed       Mode = iota // by VRF and address, to other networks by the gateway; nothing is flooded
-	BridgedProxy             // by network and MAC; known neighbours are answered for
-	BridgedFlood             // by network and MAC; nobody is answered for
+	BridgedProxy             // by network and MAC; the switch answers for known neighbours
+	BridgedFlood             // by network and MAC; the switch answers for none
 )
 
-// Bridged tells whether the network forwards by MAC.
+// Bridged reports whether the network forwards by MAC.
 func (m Mode) Bridged() bool { return m != Routed }
 
 // Encap is how the packets of a network travel between nodes. A bridge serves
@@ -68,11 +65,11 @@ type Encap uint8
 
 // Encapsulations.
 const (
-	VXLAN Encap = iota // through a tunnel to the receiver's node; a VNI says which network it is
-	VLAN               // by an uplink, with the network's tag as VLAN; others may be there, too
+	VXLAN Encap = iota // through a tunnel to the receiver's node; the VNI identifies the network
+	VLAN               // by an uplink, with the network's tag as VLAN; other hosts may be there, too
 )
 
-// String is what the store calls it.
+// String returns the name of an encapsulation in the store.
 func (e Encap) String() string {
 	if e == VLAN {
 		return "vlan"
@@ -80,8 +77,8 @@ func (e Encap) String() string {
 	return "vxlan"
 }
 
-// Network is a segment with its gateway. In a bridged one the gateway is no
-// concern of ours: it is a host of the network, or there is none.
+// Network is a segment with its gateway. In a bridged one the gateway is not the switch's: it is a
+// host of the network, or there is none.
 type Network struct {
 	ID       string // N.T
 	Tenant   string
@@ -111,17 +108,17 @@ type Endpoint struct {
 	MAC     [6]byte
 	Group   uint16       // endpoint group id, up to MaxGroup; 0: none
 	Local   bool         // on this node: the driver finds its port by ID
-	Slowed  bool         `json:"-"` // local: it sends headers of very many kinds, and is limited for it; the driver alone knows
-	VTEP    netip.Addr   // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
+	Slowed  bool         `json:"-"` // local: limited, as it sends headers of very many kinds; set by the driver alone
+	VTEP    netip.Addr   // remote: tunnel address of its node; VLAN: its node among the external routers, invalid if unknown
 	Limits  Limits       // local: of its group or, of a pod, its own
-	Class   uint16       // which rules of tiers name; 0: none
-	Tiers   Tiers        // local: how tiers judge it
-	Host    bool         // local: the host itself; tiers judge nothing between it and its endpoints
-	Private netip.Prefix // local: of the IPv4 addresses by which the host knows endpoints; invalid: there is no way out
+	Class   uint16       // in rules of tiers; 0: none
+	Tiers   Tiers        // local: how tiers apply to it
+	Host    bool         // local: the host itself; no tier applies between it and its endpoints
+	Private netip.Prefix // local: prefix of the endpoints' IPv4 addresses on the host; invalid: there is no way out
 }
 
-// EncapOf is the encapsulation of an object's network; shared tells that the object
-// belongs to no network, and so concerns both.
+// EncapOf returns the encapsulation of an object's network; shared means that the object belongs to no network,
+// and so concerns both encapsulations.
 func EncapOf(o Object) (e Encap, shared bool) {
 	if Shared(o.Key().Kind) {
 		return 0, true
@@ -141,23 +138,23 @@ func EncapOf(o Object) (e Encap, shared bool) {
 	return VXLAN, false // the way out by the host, and other nodes
 }
 
-// Shared tells whether objects of a kind belong to no network.
+// Shared reports whether objects of a kind belong to no network.
 func Shared(k Kind) bool { return k == KindRule || k == KindTierRule || k == KindEpoch }
 
-// FloodSet is who gets what a bridged network floods: its members on this node,
-// and the nodes that have members. It is an object of its own because it joins
-// many endpoints, and no endpoint's flows may depend on another one.
+// FloodSet is the receivers of what a bridged network floods: its members on this node, and the nodes that have
+// members. It is an object of its own because it joins many endpoints, and no endpoint's flows may depend on another
+// one.
 type FloodSet struct {
 	Network string // N.T
 	Encap   Encap
 	VNI     uint32
 	Tag     uint16
 	Members [][6]byte    // MACs of the endpoints on this node, ascending
-	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending; VLAN: of no meaning
+	VTEPs   []netip.Addr // of the other nodes with endpoints, ascending; VLAN: unused
 }
 
-// Service is a virtual address of a tenant, or several, and who serves there. It joins many
-// endpoints, wherever they are, and no endpoint's flows depend on it.
+// Service is one or more virtual addresses of a tenant, and their providers. It joins many endpoints, wherever
+// they are, and no endpoint's flows depend on it.
 type Service struct {
 	ID        string // S:T
 	Mode      Mode   // of the network that supplies the address
@@ -165,92 +162,91 @@ type Service struct {
 	VRF       uint16
 	Tag       uint16
 	Ports     []ServicePort
-	Providers []netip.Addr   // ascending; those of an address's version of IP serve there
+	Providers []netip.Addr   // ascending; each serves at the addresses of its IP family
 	Draining  []netip.Addr   // likewise: they keep their connections and get no new ones
-	Inner     []netip.Prefix // clients that come in by the host and are not from outside
-	Overheard bool           // it is one of names: the agent hears what it answers to those whom tiers judge
-	Affinity  uint16         // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
+	Inner     []netip.Prefix // clients that come in by the host and do not count as outside
+	Overheard bool           // a DNS service: the agent gets copies of its answers to endpoints to which tiers apply
+	Affinity  uint16         // seconds after its last new connection for which a client keeps its provider; 0: none
 }
 
-// MaxAffinity is the longest time in seconds that a switch remembers a client for: the idle timeout of a flow.
+// MaxAffinity is the longest time in seconds for which a switch stores a client's provider: the idle timeout of a flow.
 const MaxAffinity = 65535
 
 // ServicePort is a port at an address of a service, and that of its providers behind it.
 type ServicePort struct {
-	Name     string // that the service knows it by, at all of its addresses
+	Name     string // in the service, at all of its addresses
 	Address  netip.Addr
 	From     Clients
 	Protocol uint8 // TCP or UDP
 	Port     uint16
 	Target   uint16         // port of the providers of the service; 0: the port has its own ones
-	Group    uint32         // number of its group in the switch, which no other port has: Numbered
+	Group    uint32         // number of its group in the switch, unique among ports: Numbered
 	Shared   bool           // other services have ports at the address, too
-	Machine  bool           // a machine has the address: what is for no port of a service there is the machine's (machine.go)
-	Mixed    bool           // so they have of UDP, at an address that is served whole: whose a later fragment is, it does not say
-	Sources  []netip.Prefix // of clients that are served; none: everybody is. Others are not answered
+	Machine  bool           // a machine has the address: what is for no port of a service there goes to the machine (machine.go)
+	Mixed    bool           // others have UDP ports at the address, though it is served whole: a later fragment does not show its service
+	Sources  []netip.Prefix // of clients that are served; none: all. Others get no answer
 
-	// Providers of the port alone, with their ports, of its address's version of IP: those that
-	// get new connections, and those that keep the ones they have. Ascending, each once. They may be
-	// addresses that no endpoint has: such a connection leaves by the host.
+	// Providers of the port alone, with their ports, in the IP family of its address: those that get new
+	// connections, and those that keep existing ones. Ascending, each once. They may be addresses that no
+	// endpoint has: such a connection leaves by the host.
 	Serving, Draining []netip.AddrPort
-	Silent            bool // if nobody gets new connections, they are not answered, instead of refused
+	Silent            bool // without providers for new connections, these are dropped instead of refused
 }
 
-// Clients say who is served at an address.
+// Clients are the kinds of clients that are served at an address.
 type Clients uint8
 
-// Sorts of clients.
+// Kinds of clients.
 const (
 	FromPods    Clients = 1 << iota // endpoints of the tenant
-	FromHost                        // the host itself, and who comes in by it; only one service may have a port of this number and protocol at the address
-	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others. VLAN: who comes in by the uplink
+	FromHost                        // the host itself, and clients that come in by it; only one service may have a port of this number and protocol at the address
+	FromOutside                     // clients that come in by the host and are not in Inner of the service: another port of the service is for the others. VLAN: clients from the uplink
 	FromTenants                     // endpoints of other tenants, of this node
 )
 
-// Outside is the way out of the tenants' networks: a port to the host, which knows
-// endpoints by private addresses.
+// Outside is the way out of the tenants' networks: a port to the host, which uses private addresses for endpoints.
 type Outside struct {
 	ID      string       // of the port, as an endpoint's
 	MAC     [6]byte      // of the host's end
 	Prefix  netip.Prefix // private IPv4 addresses, 16 bits long
 	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
-	Own     []netip.Addr // by which Kubernetes knows the host, ascending: policies that isolate an endpoint of the node let it reach these
-	Led     []PortRange  // but not these ports, by which the host leads to endpoints and services, ascending
-	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several, and whose an ICMP error about an answer is, the agent says
+	Own     []netip.Addr // InternalIPs of the host in Kubernetes, ascending: isolated endpoints of the node may reach these
+	Led     []PortRange  // but not these ports, which the host forwards to endpoints and services, ascending
+	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several have, and the agent finds the tenant of an ICMP error about an answer
 }
 
-// Router is the node among the routers outside, by a port to the host.
+// Router is the node as one of the external routers, by a port to the host.
 type Router struct {
 	ID   string     // of the port, as an endpoint's
-	MAC  [6]byte    // of the host's end, and so the node's among the routers
+	MAC  [6]byte    // of the host's end, and so the node's MAC for the routers
 	IPv4 netip.Addr // the node's own addresses; invalid: none
 	IPv6 netip.Addr
 }
 
-// Route is the way to a prefix: by one router, or by several that are equally good.
+// Route is the route to a prefix: by one router, or by several of equal cost.
 type Route struct {
 	Prefix  netip.Prefix // masked
 	NextHop netip.Addr   // invalid: those of Group
 	Group   uint32       // number of the HopGroup; 0: NextHop
 }
 
-// HopGroup is routers that are equally good. Many routes share it, so that a router that comes or goes is one change.
+// HopGroup is routers of equal cost. Many routes share it, so that adding or removing a router is one change.
 type HopGroup struct {
-	Number   uint32       // FirstRouteGroup..LastRouteGroup, which no other one has
-	NextHops []netip.Addr // those that are used now, each once
+	Number   uint32       // FirstRouteGroup..LastRouteGroup, unique among groups
+	NextHops []netip.Addr // those in use now, each once
 }
 
-// NextHop is a router that routes lead to.
+// NextHop is a router that routes use.
 type NextHop struct {
 	Address netip.Addr
 	MAC     [6]byte
-	From    [6]byte // our own MAC on that link
+	From    [6]byte // the node's own MAC on that link
 }
 
 // KindsWithPorts are the kinds of objects that may have a port of their own.
 var KindsWithPorts = []Kind{KindEndpoint, KindOutside, KindRouter}
 
-// PortID is the id under which the driver finds the port of an object.
+// PortID returns the id under which the driver finds the port of an object.
 func PortID(o Object) (id string, has bool) {
 	switch o := o.(type) {
 	case Endpoint:
@@ -278,7 +274,7 @@ type Rule struct {
 	DstPort  uint16
 	TCPFlags string // "", syn, ack, "syn,ack", "syn,!ack", "!syn,ack"
 	Allow    bool
-	Ends     Ends `json:",omitempty"` // tiers are not asked about connections in this direction that the rule allows
+	Ends     Ends `json:",omitempty"` // tiers are not applied to connections in this direction that the rule allows
 }
 
 // Key identifies the network.

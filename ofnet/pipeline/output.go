@@ -4,10 +4,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// output is the only way out. What leaves by a local port must carry the MAC of
-// the endpoint there, whichever node it comes from: who has a port gets what is
-// addressed to it and nothing else. In a bridged network the MAC is what the
-// receiver was found by, unless the packet is for all of them.
+// output is the only exit. What leaves by a local port must carry the MAC of the endpoint there, whichever node
+// it comes from: a port gets packets addressed to its endpoint and nothing else. In a bridged network the
+// receiver was found by the MAC, unless the packet is flooded.
 type output struct{ tunnelPort uint32 }
 
 func (o output) base(w *Wants) {
@@ -17,8 +16,7 @@ func (o output) base(w *Wants) {
 	}
 }
 
-// endpoint's flow counts all that others send to the endpoint, what its limit
-// drops included.
+// endpoint's flow counts all that others send to the endpoint, including what its limit drops.
 func (output) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return
@@ -30,7 +28,7 @@ func (output) endpoint(w *Wants, e placed) {
 	}
 	w.flow(delivery.metered(e.receivedMeter()).do(send).end())
 	if e.Mode.Bridged() && e.receivedMeter() != 0 {
-		// A meter that drops a copy takes the copies behind it along.
+		// A meter that drops a copy also drops the copies behind it.
 		w.flow(at(tableOutput, priorityExcept, regOut.is(e.port), regFlooded.is(1)).do(send).end())
 	}
 }

@@ -8,55 +8,50 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// outside is the way out of a tenant's networks, and back: by the host, which routes
-// and translates addresses as it does for everybody behind it.
+// outside is the way out of a tenant's networks, and back: through the host, which routes and translates
+// addresses as for all its other traffic.
 //
-// Endpoints of different tenants may have the same address, so the host knows every
-// endpoint of its node by another one, made of a private prefix and the number of
-// the endpoint's port. The switch translates, without remembering anything:
+// Endpoints of different tenants may have the same address, so on the host every endpoint of its node has another
+// one, made of a private prefix and the number of the endpoint's port. The switch translates without connection
+// state:
 //
 //	endpoint                                host's port
 //	own address -> outside         ==>      OutsideAddress(port) -> outside
 //	outside -> own address         <==      outside -> OutsideAddress(port)
 //
-// What goes out is what is to be routed, has passed the rules, and is for nobody
-// in the tenant's networks: an address in one of them that nobody has stays
-// unknown, instead of being looked for outside. What comes in is judged by the rules
-// like all that an endpoint receives; the sender is without a group and has the
-// address it has outside.
+// A packet goes out if it is to be routed, has passed the rules, and has no receiver in the tenant's networks: an
+// unassigned address in one of them stays unknown, instead of being looked up outside. Packets from outside are
+// subject to the rules like all that an endpoint receives; the sender has no group, and its address outside.
 //
-// Fragments of IPv4 are translated by the connection tracker, which puts them together
-// for that. Open vSwitch's userspace datapath (3.1) takes what later fragments have where
-// others have their checksum for one, and changes it when an address is written; of IPv6
-// it does not. The addresses are the same, so a connection may have both kinds of packets.
+// IPv4 fragments are translated by the connection tracker, which reassembles them for that. Open vSwitch's
+// userspace datapath (3.1) treats bytes of later fragments as a transport checksum, and changes them when an
+// address is written; not for IPv6. The addresses are the same, so a connection may have both kinds of packets.
 //
 //	FORWARD  from an endpoint   ct(commit,nat(src=OutsideAddress(port))), and again
 //	         translated         to the host
 //	SOURCE   from the host      ct(commit,nat(dst=own address)), to DEST
 //
-// Only what the host sends to a private address comes in. Which of others' packets
-// it lets through to there is the business of its own rules, not of the pipeline.
+// Only what the host sends to a private address comes in. The host's own rules, not the pipeline, decide which
+// packets of others it forwards there.
 type outside struct {
 	gateway [6]byte
 	size    tooBig
 }
 
-// OutsideHost takes the place of the port's number in the host's own address, in
-// both versions of IP. No port has this number.
+// OutsideHost replaces the port's number in the host's own address, in both IP families. No port has this number.
 const OutsideHost = 0xfffe
 
-// outsidePods takes the place of the port's number in the address of PodsAsHost. No port has
-// this number.
+// outsidePods replaces the port's number in the address of PodsAsHost. No port has this number.
 const outsidePods = 0xfffb
 
-// PodsAsHost is what endpoints see that another endpoint of their node reaches by a port of
-// the host: a sender that is not the host, so rules judge it. The host translates the answers.
+// PodsAsHost returns the source that endpoints see if another endpoint of their node reaches them by a port of
+// the host: a sender other than the host, so rules apply to it. The host translates the answers.
 func PodsAsHost(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsidePods) }
 
-// OutsideAddress is what the host knows the endpoint at a port by.
+// OutsideAddress returns the address on the host of the endpoint at a port.
 func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
 
-// Prefixes are those of the private addresses, at most one for each version of IP.
+// Prefixes returns those of the private addresses, at most one of each IP family.
 func (o Outside) Prefixes() (all []netip.Prefix) {
 	for _, p := range []netip.Prefix{o.Prefix, o.Prefix6} {
 		if p.IsValid() {
@@ -66,12 +61,12 @@ func (o Outside) Prefixes() (all []netip.Prefix) {
 	return all
 }
 
-// unreceived matches what is to be routed and is for no endpoint.
+// unreceived matches packets to be routed that are for no endpoint.
 func unreceived(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tableForward, priority, append([]openflow.FieldMatch{regRouted.is(1), regOut.is(0)}, more...)...)
 }
 
-// unreceivedFrom matches of that what came from somewhere.
+// unreceivedFrom matches those of them that have a certain origin.
 func unreceivedFrom(origin uint32, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tableForward, priority, append([]openflow.FieldMatch{regRouted.is(1), regOrigin.is(origin), regOut.is(0)}, more...)...)
 }
@@ -111,7 +106,7 @@ func (f family) whole(more ...openflow.FieldMatch) openflow.Match {
 	return append(openflow.Match{f.is()}, more...)
 }
 
-// network's flow keeps inside what is for an address of the network.
+// network's flow keeps packets for an address of the network inside.
 func (outside) network(w *Wants, n Network) {
 	if n.Mode.Bridged() {
 		return
@@ -123,8 +118,7 @@ func (outside) network(w *Wants, n Network) {
 	}
 }
 
-// endpoint's flows find the endpoint behind a private address; CLASSIFY has
-// seen that it is one.
+// endpoint's flows find the endpoint of a private address; CLASSIFY has matched the prefix.
 func (x outside) endpoint(w *Wants, e placed) {
 	if !e.local() || e.Mode.Bridged() {
 		return
@@ -141,7 +135,8 @@ func (x outside) endpoint(w *Wants, e placed) {
 	}
 }
 
-// fragments come back to FORWARD with the private address, or go on with the endpoint's.
+// fragments translates fragments: outgoing ones return to FORWARD with the private address, incoming
+// ones continue with the endpoint's.
 func (outside) fragments(w *Wants, e placed, found flowBuilder) {
 	translate := func(table uint8, kind openflow.NATKind, to netip.Addr) openflow.Action {
 		return openflow.CT{Commit: true, Zone: e.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}}}

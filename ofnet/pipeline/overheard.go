@@ -5,28 +5,30 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// overheard lets the agent know what names stand for. Rules of tiers may have domains as peers, and which
-// addresses those have is only in the answers of name servers. So the agent gets a copy of what the providers of such a
-// service send, by UDP, to endpoints that are judged for what they begin. The answer itself goes on as ever, whether the
-// agent hears of it or not. Only providers are believed, by their own addresses and ports: the guard lets nobody else send from there.
+// overheard lets the agent learn the addresses of domain names. Rules of tiers may have domains as peers, and
+// their addresses are only in the answers of name servers. So the agent gets a copy of what the providers of
+// such a service send, by UDP, to endpoints whose egress is restricted by tiers. The answer itself is delivered
+// as always, whether the agent gets the copy or not. Only providers are trusted, by their own addresses and
+// ports: the guard lets no other endpoint send from there.
 //
-//	TRACK      from such a provider: asks OVERHEARD, and goes on
+//	TRACK      from such a provider: resubmitted to OVERHEARD, and continues
 //	OVERHEARD  to a port of an endpoint that is judged: a copy, by the meter of the port
 //
-// A pod that is answered more than its share has what is beyond heard when it asks again, and takes nothing from others.
+// If a pod gets more answers than its share, the agent learns the rest when the pod repeats the
+// query, and others are not affected.
 type overheard struct{ noMeter bool }
 
 // PacketAnswer is the class of answers of name servers.
 const PacketAnswer PacketClass = 4
 
-// What the agent may hear of the answers to one port. It is less at once than wait for the agent
-// (drivers/ovsd/packets.go), and twenty ports that take all of theirs cost it some thousandths of its time.
+// How many answers to one port the agent may receive. It is less at once than the agent's queue holds
+// (drivers/ovsd/packets.go), and twenty ports that use all of theirs cost it some thousandths of its time.
 const (
 	overheardPerSecond = 50
 	overheardAtOnce    = 50
 )
 
-// endpoint's flow copies an answer to it.
+// endpoint's flow copies an answer to the agent.
 func (h overheard) endpoint(w *Wants, e placed) {
 	if h.noMeter || !e.local() || e.Tiers&JudgesOut == 0 {
 		return

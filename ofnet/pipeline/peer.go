@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Peer is another node, by its end of the tunnels.
+// Peer is another node, by its tunnel endpoint.
 type Peer struct{ VTEP netip.Addr }
 
 // Key identifies the peer.
@@ -17,22 +17,21 @@ func (p Peer) Key() Key { return Key{KindPeer, p.VTEP.String()} }
 // Equal compares all fields.
 func (p Peer) Equal(other Object) bool { return other == Object(p) }
 
-// peers tell table PEER who may send from which node. What comes out of the tunnel says itself
-// in which network it is and who has sent it, and whoever reaches UDP 4789 of this node can say
-// so. It is believed if the node it comes from has the sender:
+// peers restrict, in table PEER, the senders that each node may send for. A packet from the tunnel contains its
+// network and sender itself, and any host that reaches UDP 4789 of this node can forge them. They are accepted
+// if the sender is on the node that the packet comes from:
 //
 //	routed    VRF, address of an endpoint, and the tunnel address of its node
 //	bridged   network, MAC of an endpoint, and the tunnel address of its node
 //	entrance  entranceMAC, and the tunnel address of any node: clients that come in by
-//	          the host have addresses that nobody here knows (entrance.go)
+//	          the host have addresses that are unknown here (entrance.go)
 //
-// The same flow tells the policy the group, and the tiers the class, of the sender (source.go).
-// An endpoint has one record, which names one node: when it moves, it is believed from the new
-// one as soon as its record says so here. Where two records have an address, as while another
-// endpoint gets it, both nodes are believed.
+// The same flow sets the group and the class of the sender, for the policy and the tiers (source.go). An endpoint
+// has one record, which names one node: when it moves, it is accepted from the new one as soon as its record here
+// says so. If two records have an address, as while another endpoint gets it, both nodes are accepted.
 //
-// Nodes are believed to guard their own ports, and to send from their own tunnel address:
-// the network between them is to drop what forges that.
+// Nodes are trusted to guard their own ports, and to send from their own tunnel address: the network
+// between them has to drop forged ones.
 type peers struct{}
 
 // sends matches what comes out of the tunnel from a node.

@@ -1,23 +1,20 @@
-// Package pipeline says what the switch does with a packet.
+// Package pipeline computes the flows of the switch.
 //
-// It is pure: an object of the wanted datapath (a network, an endpoint, a
-// rule) goes in, the flows, groups and meters it needs come out. Nothing is
-// remembered from call to call and nothing is sent. What an object needs
-// depends on that object alone, so a change of one object never touches the
-// flows of another, and a driver may compute, compare and replace them object
-// by object, in any order.
+// It is pure: an object of the wanted datapath (a network, an endpoint, a rule) goes in, the flows, groups and
+// meters that it needs come out. It has no state between calls and sends nothing. What an object needs depends
+// on that object alone, so a change of one object never changes the flows of another, and a driver may compute,
+// compare and replace them object by object, in any order.
 //
-// Networks are joined by VXLAN and routed or bridged, or they are of encapsulation
-// VLAN: bridged as VLANs, or routed by nodes that are routers among those outside.
-// A bridge has a port per local endpoint and one to all other nodes: the tunnel or,
-// in a bridge of its own, the uplink. The drawing is of routed networks; bridge.go,
-// flood.go, uplink.go, router.go and announced.go tell what is different in the others.
+// Networks are joined by VXLAN and routed or bridged, or they are of encapsulation VLAN: bridged as VLANs, or
+// routed by nodes that are routers among the external ones. A bridge has a port per local endpoint and one to
+// all other nodes: the tunnel or, in a bridge of its own, the uplink. The drawing is of routed networks;
+// bridge.go, flood.go, uplink.go, router.go and announced.go describe the differences of the others.
 //
 //	                        CLASSIFY
 //	local port  ___________/        \______________  tunnel port
 //	    |                                               |
 //	GUARD     is it really the endpoint?                |
-//	    |   \__ asks for a neighbour: NEIGHBOUR __.      |
+//	    |   \__ looks up a neighbour: NEIGHBOUR __.      |
 //	    |                                         |     |
 //	ROUTER    is it for the gateway, a service?   |     |
 //	    |                                         |   PEER     who sends, and from that node?
@@ -35,27 +32,26 @@
 //	    |
 //	OUTPUT    to a local port, into the tunnel, or back
 //
-//	DROP      counts what any of them threw away, by reason
+//	DROP      counts what any of them dropped, by reason
 //
-// Four decisions carry the rest:
+// Four decisions determine the rest:
 //
-//   - Nothing is learned, and where networks are routed nothing is flooded.
-//     Every receiver is known from the store; a packet for an unknown one is
-//     dropped. What floods elsewhere, ARP and neighbour discovery, is answered
-//     in the sender's own switch.
-//   - The sending node routes (asymmetric routing): the packet travels in the
-//     receiver's network, with the receiver's MAC, and the receiving node only
-//     switches it. One lookup, one TTL step, the same on one node and on two.
-//   - Policy is judged on both nodes. The receiver need not trust the sender
-//     to have had the newest rules.
-//   - A packet can only be what its port is: MAC and address are compared on
-//     the way in, and on the way out they must name the same receiver.
+//   - Nothing is learned, and where networks are routed nothing is flooded. Every receiver is known from the
+//     store; a packet for an unknown one is dropped. What floods elsewhere, ARP and neighbour discovery, is
+//     answered in the sender's own switch.
+//   - The sending node routes (asymmetric routing): the packet travels in the receiver's network, with the
+//     receiver's MAC, and the receiving node only switches it. One lookup, one TTL step, the same on one node
+//     and on two.
+//   - Policies are applied on both nodes. The receiver need not rely on the sender having had the newest
+//     rules.
+//   - A packet must match its port: MAC and address are checked on the way in, and on the way out they must
+//     identify the same receiver.
 //
-// The package is read in this order: object.go (what is wanted), tables.go and registers.go (the nouns), feature.go
-// (the shape every feature has), then one file per feature in the order of the drawing: classify, slowed, guard, arp,
-// nd, gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related
-// and refuse), policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, expired,
-// answer, limit, output, echo, drop, names, announced, visit, stray.
+// The files are read in this order: object.go (the wanted objects), tables.go and registers.go, feature.go (the
+// form of all features), then one file per feature in the order of the drawing: classify, slowed, guard, arp,
+// nd, gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered,
+// related and refuse), policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted,
+// toobig, expired, answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
 
 import (
@@ -66,18 +62,17 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// AnycastMAC is the address all gateways have on all nodes, so that an
-// endpoint finds the gateway wherever it runs.
+// AnycastMAC is the MAC of all gateways on all nodes, so that an endpoint finds the gateway wherever it runs.
 var AnycastMAC = [6]byte{0x00, 0x00, 0x11, 0x11, 0x11, 0x11}
 
-// Config is what the pipeline must know of its node.
+// Config is the pipeline's configuration for its node.
 type Config struct {
 	TunnelPort uint32     // OpenFlow number of the one VXLAN port; 0: the bridge has an uplink
 	UplinkPort uint32     // OpenFlow number of the port to the physical network; 0: the bridge has a tunnel
-	LocalVTEP  netip.Addr // our own tunnel address: nothing is tunnelled to it
+	LocalVTEP  netip.Addr // this node's tunnel address: nothing is tunnelled to it
 	GatewayMAC [6]byte    // zero: AnycastMAC
-	MetersEnd  uint32     // the first number that no meter of the switch can have; 0: it takes all of ours; 1: it has no meters
-	MTU        int        // bytes of an IP packet that the way to other nodes carries; 0: sizes are not looked at
+	MetersEnd  uint32     // the first number that no meter of the switch can have; 0: it accepts all of the pipeline's; 1: it has no meters
+	MTU        int        // bytes of an IP packet to other nodes; 0: sizes are not checked
 	NamesPort  uint32     // OpenFlow number of the name server's port; 0: there is no name server
 }
 
@@ -145,21 +140,19 @@ func New(c Config) *Pipeline {
 	return p
 }
 
-// Base returns what is there before any object is: misses, guards and the
-// answers all objects share.
+// Base returns what is there before any object is: misses, guards and the answers that all objects share.
 func (p *Pipeline) Base() Wants {
 	w := &Wants{}
 	each(p, func(f baseFeature) { f.base(w) })
 	return p.finished(w, cookie.New(cookie.Base, ""))
 }
 
-// For returns what an object needs. Port is the OpenFlow number of a local
-// endpoint's port, or of that to the outside; 0 says that there is none, and then
-// the object needs nothing, as nothing could be delivered there. Others ignore it.
+// For returns what an object needs. Port is the OpenFlow number of a local endpoint's port, or of the one to the
+// outside; 0 means that there is none, and then the object needs nothing, as nothing could be delivered there.
+// Others ignore it.
 //
-// The error is that of an object that cannot be expressed; it gets nothing.
-// Neither does a remote endpoint whose node is not known. All flows of an
-// object have its Cookie.
+// The error is that of an object that cannot be expressed; it gets nothing. Neither does a remote endpoint
+// whose node is unknown. All flows of an object have its Cookie.
 func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	if err := check(o); err != nil {
 		return Wants{}, err
@@ -204,7 +197,7 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 	return p.finished(w, Cookie(o.Key())), nil
 }
 
-// each asks the features that have something to say.
+// each calls the features that implement a method.
 func each[F any](p *Pipeline, ask func(F)) {
 	for _, f := range p.features {
 		if f, ok := f.(F); ok {
@@ -213,7 +206,7 @@ func each[F any](p *Pipeline, ask func(F)) {
 	}
 }
 
-// place says where an endpoint can be reached, if it can.
+// place returns an endpoint with its port; false if it cannot be reached.
 func (p *Pipeline) place(e Endpoint, port uint32) (placed, bool) {
 	if e.Local {
 		return placed{Endpoint: e, port: port}, port != 0
@@ -221,7 +214,7 @@ func (p *Pipeline) place(e Endpoint, port uint32) (placed, bool) {
 	return placed{Endpoint: e}, e.Encap == VLAN || e.VTEP.IsValid() && e.VTEP != p.config.LocalVTEP
 }
 
-// reaches tells whether there are tunnels to another node.
+// reaches reports whether there are tunnels to another node.
 func (p *Pipeline) reaches(vtep netip.Addr) bool {
 	own := p.config.LocalVTEP
 	return p.config.TunnelPort != 0 && vtep != own && (!own.IsValid() || own.Is4() == vtep.Is4())
@@ -248,11 +241,10 @@ var classes = map[Kind]cookie.Class{
 	KindPeer:     cookie.Peer,
 }
 
-// hasMeter tells whether the switch can have a meter; 0 is none.
+// hasMeter reports whether the switch can have a meter; 0 is none.
 func (c Config) hasMeter(id uint32) bool { return c.MetersEnd == 0 || id < c.MetersEnd }
 
-// finished gives all flows their cookie, and takes the meters away that there
-// cannot be.
+// finished sets the cookie of all flows, and removes the meters that the switch cannot have.
 func (p *Pipeline) finished(w *Wants, c uint64) Wants {
 	for i := range w.Flows {
 		w.Flows[i].Cookie = c

@@ -10,29 +10,25 @@ import (
 
 // policy applies the rules.
 //
-// A rule becomes one flow per version of IP it can mean. A rule with an IPv4
-// address means IPv4, one with an IPv6 address means IPv6, one with a prefix of
-// each, or without addresses, means both; its protocol 1, ICMP, is protocol 58 in IPv6. A packet
-// between two endpoints is judged where it is sent and again where it is
-// received, also inside one group and inside one network.
+// A rule becomes one flow per IP family to which it applies. A rule with an IPv4 address applies to IPv4, one
+// with an IPv6 address to IPv6, one with a prefix of each, or without addresses, to both; its protocol 1, ICMP,
+// is protocol 58 in IPv6. Rules are applied to a packet between two endpoints where it is sent and again where
+// it is received, also inside one group and inside one network.
 //
-// Group ids are unique in the cluster, so a rule with a group needs no VRF. A
-// rule without groups applies to every tenant.
+// Group ids are unique in the cluster, so a rule with a group needs no VRF. A rule without groups applies to every
+// tenant.
 //
-// The higher rule wins, and of two rules of equal priority that match a packet, the
-// one that denies: every priority of a rule has two of the switch. What no rule
-// mentions falls to the table's miss: allowed. Where two rules of equal priority do
-// the same to the same packets, the switch has room for one flow only. A driver that
-// holds several flows with one MatchKey asks Preferred, and so gets the same answer
-// whatever came first.
+// The rule of higher priority wins, and of two of equal priority that match a packet, the one that denies:
+// every priority of a rule has two of the switch. Packets that no rule matches fall to the table's miss:
+// allowed. If two rules of equal priority do the same to the same packets, the switch has room for one flow
+// only. A driver with several flows of one MatchKey calls Preferred, and so gets the same result in any order.
 //
-// The number of flows does not depend on how many endpoints are in a group, as the
-// group is in a register, nor on how many addresses are in a network.
+// The number of flows does not depend on how many endpoints are in a group, as the group is in a register, nor
+// on how many addresses are in a network.
 //
-// Fragments share the fate of the first one, which is judged as any packet. A
-// later one has neither ports nor flags, in IPv6 not even a protocol; it passes if
-// a rule allows packets like it in all but these. If its first one was denied,
-// the receiver cannot put it together with anything.
+// Fragments depend on the first one, to which rules apply as to any packet. A later one has neither ports nor
+// flags, in IPv6 not even a protocol; it passes if a rule allows packets that equal it apart from these. If its
+// first one was denied, the receiver cannot reassemble it.
 type policy struct{}
 
 func (policy) rule(w *Wants, r Rule) {
@@ -55,8 +51,8 @@ func (policy) rule(w *Wants, r Rule) {
 	}
 }
 
-// allowed matches what a permission is about. One for the port that answers come from is about answers of TCP, which have ACK or RST: it
-// does not allow to begin a connection from that port.
+// allowed returns the matches of a rule that allows. One for a source port, which replies have, matches only
+// TCP packets with ACK or RST: it does not allow to begin a connection from that port.
 func (r Rule) allowed(f family) []openflow.Match {
 	m := ruleMatch(r, f)
 	if r.Protocol != openflow.ProtoTCP || r.SrcPort == 0 || r.DstPort != 0 || r.TCPFlags != "" {
@@ -68,8 +64,7 @@ func (r Rule) allowed(f family) []openflow.Match {
 	}
 }
 
-// rank is the priority of the rule's flows: a denial is looked at before a permission
-// of equal priority.
+// rank returns the priority of the rule's flows: a denial is above a permission of equal priority.
 func (r Rule) rank() uint16 {
 	rank := priorityRules + 2*uint16(r.Priority)
 	if r.Allow {
@@ -78,7 +73,7 @@ func (r Rule) rank() uint16 {
 	return rank + 1
 }
 
-// of is the rule for packets of a family.
+// of returns the rule for packets of a family.
 func (r Rule) of(f family) Rule {
 	six := f.ethType == openflow.EthTypeIPv6
 	if six && r.Src6.IsValid() {
@@ -91,7 +86,7 @@ func (r Rule) of(f family) Rule {
 	return r
 }
 
-// ofLaterFragments is the rule without what a later fragment does not say.
+// ofLaterFragments returns the rule without the fields that a later fragment lacks.
 func (r Rule) ofLaterFragments(f family) Rule {
 	r.SrcPort, r.DstPort, r.TCPFlags = 0, 0, ""
 	if f.ethType == openflow.EthTypeIPv6 {
@@ -100,7 +95,7 @@ func (r Rule) ofLaterFragments(f family) Rule {
 	return r
 }
 
-// admits tells whether packets of the family can fit a rule's prefix.
+// admits reports whether packets of the family can match a rule's prefix.
 func (f family) admits(p netip.Prefix) bool {
 	return !p.IsValid() || familyOf(p.Addr()).ethType == f.ethType
 }
@@ -116,7 +111,7 @@ func ruleMatch(r Rule, f family) openflow.Match {
 	return append(m, packetMatch(r, f)...)
 }
 
-// packetMatch is what a rule says of packets, but for groups.
+// packetMatch returns the match of a rule, except groups.
 func packetMatch(r Rule, f family) (m openflow.Match) {
 	if r.Src.IsValid() && r.Src.Bits() > 0 {
 		m = append(m, f.src(r.Src.Masked()))
@@ -165,10 +160,9 @@ var tcpFlags = map[string]struct{ value, mask uint16 }{
 	"!syn,ack": {openflow.TCPAck, openflow.TCPSyn | openflow.TCPAck},
 }
 
-// Merge unites two flows of one table, priority and match that are clauses of
-// conjunctions (ovs-fields(7)): a packet that fits the match fulfils the
-// clauses of both. Other flows cannot be united; then ok is false, and one of
-// them has to be chosen. The order does not matter, nor that of several merges.
+// Merge unites two flows of one table, priority and match that are clauses of conjunctions (ovs-fields(7)): a
+// matching packet fulfils the clauses of both. Other flows cannot be united; then ok is false, and one of them
+// has to be chosen. The order of arguments and of several merges does not matter.
 func Merge(a, b openflow.Flow) (united openflow.Flow, ok bool) {
 	if !IsClause(a) || !IsClause(b) {
 		return openflow.Flow{}, false
@@ -184,7 +178,7 @@ func Merge(a, b openflow.Flow) (united openflow.Flow, ok bool) {
 	return united, true
 }
 
-// IsClause tells whether all a flow does is to fulfil clauses of conjunctions.
+// IsClause reports whether a flow only fulfils clauses of conjunctions.
 func IsClause(f openflow.Flow) bool {
 	if len(f.Actions) == 0 || f.Goto != 0 {
 		return false
@@ -197,10 +191,9 @@ func IsClause(f openflow.Flow) bool {
 	return true
 }
 
-// Preferred tells whether a is to be in the switch rather than b, where both
-// have the same MatchKey. A flow that drops comes first; between two that do
-// the same, the smaller cookie, so that the counter stays with one object. Only what they do is
-// looked at, not their matches.
+// Preferred reports whether a is to be in the switch rather than b, if both have the same MatchKey. A flow that
+// drops comes first; of two that do the same, the one with the smaller cookie, so that the counter stays with
+// one object. Only actions are compared, not matches.
 func Preferred(a, b openflow.Flow) bool {
 	if aDrops, bDrops := isDrop(a), isDrop(b); aDrops != bDrops {
 		return aDrops

@@ -16,7 +16,7 @@ type backend struct {
 	at       netip.AddrPort
 }
 
-// matches is a backend's port.
+// matches matches the protocol and port of a backend.
 func (b backend) matches(tcp, udp func(uint16) openflow.FieldMatch) openflow.Match {
 	m := openflow.Match{openflow.IPProto(b.protocol)}
 	if b.protocol == openflow.ProtoTCP {
@@ -25,8 +25,8 @@ func (b backend) matches(tcp, udp func(uint16) openflow.FieldMatch) openflow.Mat
 	return append(m, udp(b.at.Port()))
 }
 
-// providers are the providers of a port, of the version of IP of its address: those for new connections, and
-// those that drain.
+// providers returns the providers of a port, in the IP family of its address: those for new
+// connections, and those that drain.
 func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
 	if p.Target == 0 {
 		return p.Serving, p.Draining
@@ -42,13 +42,13 @@ func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
 	return at(o.Providers), at(o.Draining)
 }
 
-// behind are all providers of a port.
+// behind returns all providers of a port.
 func (o Service) behind(p ServicePort) []netip.AddrPort {
 	serving, draining := o.providers(p)
 	return slices.Concat(serving, draining)
 }
 
-// serving are the addresses at which some port has providers.
+// serving returns the addresses at which some port has providers.
 func (o Service) serving() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
@@ -59,7 +59,7 @@ func (o Service) serving() map[netip.Addr]bool {
 	return all
 }
 
-// backends are the backends of the ports that serve some of the given clients, each once.
+// backends returns the backends of the ports that serve some of the given clients, each once.
 func (o Service) backends(clients Clients) (all []backend) {
 	seen := map[backend]bool{}
 	for _, p := range o.Ports {
@@ -76,7 +76,7 @@ func (o Service) backends(clients Clients) (all []backend) {
 	return all
 }
 
-// served are the addresses of all providers, each once.
+// served returns the addresses of all providers, each once.
 func (o Service) served() (all []netip.Addr) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
@@ -90,8 +90,8 @@ func (o Service) served() (all []netip.Addr) {
 	return all
 }
 
-// addresses are those at which all of the given clients are served, without those that
-// the service shares with other services or with a machine.
+// addresses returns those at which all of the given clients are served, without those that the service shares
+// with other services or with a machine.
 func (o Service) addresses(from Clients) (all []netip.Addr) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {

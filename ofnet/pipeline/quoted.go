@@ -6,18 +6,17 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// quoted completes what is said outside of the packets that endpoints have sent there:
-// too big, unreachable, too many hops. Such an ICMP error quotes the packet, with the
-// private address that outside.go has given it, which the endpoint does not know. No
-// flow can write what is quoted, so the agent does (package icmperror). An error in fragments
-// is delivered as it is: its checksum is over all of them.
+// quoted translates ICMP errors from outside about packets that endpoints have sent there: too big,
+// unreachable, too many hops. Such an error quotes the packet, with the private address of outside.go, which
+// the endpoint does not know. No flow can rewrite quoted packets, so the agent does (package icmperror). An
+// error in fragments is delivered as it is: its checksum covers all of them.
 //
-// The error itself has been brought to the endpoint like any packet, and the rules have
-// been asked, when it goes to the agent instead of to OUTPUT.
+// The error itself has been forwarded to the endpoint like any packet, and the rules have been applied, when it
+// goes to the agent instead of to OUTPUT.
 //
-// An error about an answer from a node port is not translated here, but with its connection (entrance.go). It is for the
-// address of all node ports and quotes the number of one, which no flow can match. Where one tenant has all node ports,
-// the switch looks it up among that one's connections; otherwise it asks the agent whose the number is:
+// An error about an answer from a node port is not translated here, but with its connection (entrance.go). It is for
+// the address of all node ports and quotes the number of one, which no flow can match. If one tenant has all node
+// ports, the switch looks it up among that tenant's connections; otherwise the agent finds the tenant by the number:
 //
 //	ROUTER   from the host, about a node port: to the agent
 //	         the agent sends it back with the VRF, to be looked up there
@@ -26,8 +25,7 @@ type quoted struct{ noMeter bool }
 // PacketError is the class of ICMP errors from outside.
 const PacketError PacketClass = 3
 
-// How many errors a switch may send to the agent. They are rare; more than that is no use
-// to anybody.
+// How many errors a switch may send to the agent. They are rare; more are of no use.
 const (
 	errorsPerSecond = 1000
 	errorsAtOnce    = 1000
@@ -61,17 +59,17 @@ func (q quoted) outside(w *Wants, o Outside, _ uint32) {
 	}
 }
 
-// AboutNodePort tells whether the packet is an ICMP error about an answer from a node port, of whatever tenant.
+// AboutNodePort reports whether the packet is an ICMP error about an answer from a node port, of whatever tenant.
 func (p Packet) AboutNodePort() bool {
 	return p.Class == PacketError && slices.Equal(p.Note, []byte{noteNodePort})
 }
 
-// EnterIn sends it on as the host has sent it, to be looked up among the connections of a VRF.
+// EnterIn resends the packet as the host has sent it, to be looked up among the connections of a VRF.
 func (p Packet) EnterIn(vrf uint16) openflow.PacketOut {
 	return openflow.PacketOut{InPort: p.Port, Data: p.Data, Actions: append(arrived(originEntered), enterNodePort(vrf)...)}
 }
 
-// Deliver sends a frame to the port that the packet was to leave by, as one that came from outside.
+// Deliver sends a frame to the port that the packet was to leave by, as one from outside.
 func (p Packet) Deliver(frame []byte) openflow.PacketOut {
 	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{
 		regOrigin.set(originHost), regVRF.set(uint32(p.VRF)), regOut.set(p.Out), openflow.Resubmit{Table: tableOutput},

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Departed notes in the switch which addresses an endpoint had that is gone, for as long as its connections are still to be ended.
-// No packet meets these flows.
+// Departed records in the switch the addresses of a removed endpoint, while its connections are still to be
+// ended. No packet reaches these flows.
 func Departed(e Endpoint) Wants {
 	w := Wants{}
 	for _, a := range addresses(e.IPv4, e.IPv6) {
@@ -21,8 +21,9 @@ func Departed(e Endpoint) Wants {
 	return w
 }
 
-// ReceiverOf is dest, and Departed, read backwards: the endpoint of a routed network that a flow of the switch finds by VRF
-// and address, or one of any network that is gone. It has no more than ConnectionsOf needs to name all that may be tracked of it.
+// ReceiverOf parses flows of dest and Departed: it returns the endpoint of a routed network that a flow of the
+// switch finds by VRF and address, or a removed one of any network. It has no more than ConnectionsOf needs to
+// list all of its connections that may be tracked.
 func ReceiverOf(flow openflow.Flow) (e Endpoint, is bool) {
 	class := cookie.ClassOf(flow.Cookie)
 	exists, isGone := flow.Table == tableDest && class == cookie.Endpoint, flow.Table == tableDeparted && class == cookie.Departed

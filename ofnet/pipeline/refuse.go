@@ -6,25 +6,23 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// refuse tells clients of a service that nobody serves them: no provider is
-// there, or the service has no such port.
+// refuse answers clients of a service that it is not served: it has no provider, or no such port.
 //
-// Flows can make neither a TCP reset nor an ICMP error, so the packet goes to
-// the agent, which answers it (package refusal). It has passed the meter of its
-// port in table ANSWER before, as everything that is answered, and then that of
-// its class. What exceeds them is dropped in silence.
+// Flows can make neither a TCP reset nor an ICMP error, so the packet goes to the agent, which answers it
+// (package refusal). It has passed the meter of its port in table ANSWER before, like everything that is
+// answered, and then that of its class. The excess is dropped without an answer.
 //
-// An endpoint that visits a service of another tenant (visit.go) does not ask by its own address
-// any more, so the answer goes by the tables, as one of the host.
+// An endpoint that visits a service of another tenant (visit.go) no longer has its own address in the packet,
+// so the answer goes through the tables, as one of the host.
 type refuse struct {
 	gateway [6]byte
 	noMeter bool
 }
 
-// PacketRefused is the class of packets to which nobody answers.
+// PacketRefused is the class of packets to services that are not served.
 const PacketRefused PacketClass = 1
 
-// What the agent may be asked for by all ports of a switch.
+// How many packets of all ports of a switch the agent may receive.
 const (
 	refusalsPerSecond = 1000
 	refusalsAtOnce    = 1000
@@ -52,7 +50,7 @@ func (r refuse) base(w *Wants) {
 // noteVisitor is the note about a packet of an endpoint that visits a service of another tenant.
 const noteVisitor = 1
 
-// Reply sends a frame to who has sent the packet.
+// Reply sends a frame to the sender of the packet.
 func (p Packet) Reply(frame []byte) openflow.PacketOut {
 	out := openflow.PacketOut{Data: frame, Actions: []openflow.Action{openflow.Output{Port: p.Port}}}
 	if slices.Equal(p.Note, []byte{noteVisitor}) {

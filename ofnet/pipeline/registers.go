@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Register is what a packet remembers from table to table: a run of bits of
-// one of the switch's sixteen registers. All are zero when a packet comes in.
+// Register is a value of a packet that later tables use: a run of bits of one of the switch's sixteen
+// registers. All are zero when a packet comes in.
 type Register struct {
 	Name  string
 	Index int // reg0..reg15
@@ -59,9 +59,9 @@ const (
 const (
 	outBack  = openflow.PortInPort // back where the packet came from
 	outPeers = openflow.PortFlood  // to the other nodes with members of the network
-	outAsked = openflow.PortNormal // into the tunnel, as the agent asks another node (echo.go)
+	outAsked = openflow.PortNormal // into the tunnel, for a request of the agent to another node (echo.go)
 
-	outExpired = openflow.PortTable // nowhere: it cannot live another hop (expired.go)
+	outExpired = openflow.PortTable // none: its hop limit is used up (expired.go)
 )
 
 // Registers lists them for dumps and documentation.
@@ -81,7 +81,7 @@ func both(a, b openflow.FieldMatch) openflow.FieldMatch {
 	return a
 }
 
-// united matches once what is matched in different bits of one register of the switch, which takes a field once only.
+// united joins matches on different bits of one register of the switch, which accepts a field only once.
 func united(match openflow.Match) openflow.Match {
 	for i := 1; i < len(match); i++ {
 		m := match[i]
@@ -102,7 +102,7 @@ func isRegister(f openflow.Field) bool {
 	return f >= openflow.FieldReg(0) && f <= openflow.FieldReg(15)
 }
 
-// of is the value of the register in what the switch says of a packet.
+// of returns the value of the register in a packet's fields as the switch sends them.
 func (r Register) of(m openflow.Match) uint32 {
 	all, _ := m.Get(openflow.FieldReg(r.Index))
 	return uint32(all.Value.Lo>>r.Ofs) & uint32(1<<r.Bits-1)
@@ -116,8 +116,8 @@ func (r Register) set(v uint32) openflow.Action {
 	return openflow.LoadReg(r.Index, r.Ofs, r.Bits, v)
 }
 
-// words match an address in the four registers of one; an IPv4 address is in the last, and
-// the others are zero, with which no address of a host begins in IPv6.
+// words matches an address in the four registers of one; an IPv4 address is in the last, and the others are
+// zero, with which no IPv6 address of a host begins.
 func (r Register) words(a netip.Addr) (words openflow.Match) {
 	raw := a.As16()
 	if a.Is4() {
@@ -153,7 +153,7 @@ func sendToMAC() openflow.Action {
 	return openflow.Move{Src: openflow.FieldXReg(regDstMAC.Index / 2), Dst: openflow.FieldEthDst, Bits: 48}
 }
 
-// swap exchanges two fields of an address's width with the help of SCRATCH.
+// swap exchanges two fields of an address's width by SCRATCH.
 func swap(a, b openflow.Field) []openflow.Action {
 	if a.Bits() <= 32 {
 		scratch := openflow.FieldReg(regScratch.Index)

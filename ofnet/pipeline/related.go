@@ -6,19 +6,19 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// related translates what routers on the way to a service's provider say of a client's packet, as the client knows the
-// service only.
+// related translates ICMP errors of routers between a service's provider and a client, as the client knows only the
+// service.
 //
-// Of IPv6, the userspace datapath of Open vSwitch (3.1) writes the service's address in the place of the error's sender, and then
-// corrects, in the error, what would be the checksum of a packet of the connection: of UDP the MTU is there, of TCP the
-// first bytes of the quoted client. That comes to nothing where the address was the same before. So the error is made one of the
-// service first, which the label of the connection tells:
+// For IPv6, the userspace datapath of Open vSwitch (3.1) replaces the error's sender by the service's address,
+// and then corrects the bytes in the error where a packet of the connection has its checksum: for UDP the MTU,
+// for TCP the first bytes of the quoted client. The correction is zero if the address was the same before. So
+// the error first gets the service's address as its sender, from the label of the connection:
 //
 //	OUTPUT    ct(table=RELATED): looked up, and nothing is written
 //	RELATED   about a packet to a service: label to sender, ct(nat,table=OUTPUT)
 //
-// What is said of a provider's answers has another receiver instead, whom no flow knows before. There the MTU of UDP is
-// spoiled all the same, and of TCP nothing, as the quoted provider is written last.
+// An error about a provider's answers has a translated receiver instead, which no flow knows in advance. There
+// the MTU of UDP is spoiled all the same, and of TCP nothing, as the quoted provider is written last.
 type related struct{}
 
 func (related) base(w *Wants) {
@@ -34,7 +34,7 @@ func (related) base(w *Wants) {
 	}
 }
 
-// errorsOfRouters look up errors that come from other nodes or from outside; of IPv6 those of providers there, too.
+// errorsOfRouters looks up errors that come from other nodes or from outside; for IPv6 those of providers there, too.
 func (f family) errorsOfRouters(origin uint32) (all []openflow.Flow) {
 	priority := priorityExcept
 	if f.index() != 0 {
@@ -47,7 +47,7 @@ func (f family) errorsOfRouters(origin uint32) (all []openflow.Flow) {
 	return all
 }
 
-// translateError looks an error up in the VRF of the packet, and goes on in OUTPUT.
+// translateError looks an error up in the VRF of the packet, and continues in OUTPUT.
 func (f family) translateError() openflow.Action {
 	if f.index() != 0 {
 		return inVRF(tableRelated)
@@ -55,13 +55,13 @@ func (f family) translateError() openflow.Action {
 	return inVRF(tableOutput, openflow.NAT{})
 }
 
-// inVRF looks a packet up in the zone of its VRF, and goes on in a table.
+// inVRF looks a packet up in the zone of its VRF, and continues in a table.
 func inVRF(table uint8, more ...openflow.Action) openflow.Action {
 	vrf := openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Ofs: regVRF.Ofs, Bits: regVRF.Bits}
 	return openflow.CT{ZoneField: vrf, Recirculate: true, Table: table, Actions: more}
 }
 
-// familyIn is the version of IP of the packet in a frame.
+// familyIn returns the IP family of the packet in a frame.
 func familyIn(frame []byte) family {
 	if len(frame) >= ethernetHeader && binary.BigEndian.Uint16(frame[ethernetHeader-2:]) == openflow.EthTypeIPv6 {
 		return ipv6()

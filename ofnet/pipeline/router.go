@@ -8,9 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// router joins routed networks of encapsulation vlan to the routers outside. The
-// node is a router among them: it has an address on the uplink's link, untagged, and
-// a port to the host, which speaks with the routers and answers for that address.
+// router connects routed networks of encapsulation vlan to the external routers. The node is a router among
+// them: it has an address on the uplink's link, untagged, and a port to the host, which speaks BGP with the
+// routers and answers for that address.
 //
 //	CLASSIFY   from the uplink: ARP, neighbour discovery and what is for the node's
 //	           own addresses goes to the host's port, unseen by anything else;
@@ -22,22 +22,20 @@ import (
 //	OUTPUT     the next hop gives the MACs
 //	           what the switch answers itself goes back to the router that sent it
 //
-// Everybody shares one VRF, as the routers outside know addresses only. Endpoints on
-// other nodes are reached by routes like everything else; their flows give their
-// groups to the policy. What comes from outside never goes out again: the node is no
-// transit.
+// All tenants share one VRF, as the external routers know addresses only. Endpoints on other nodes are reached
+// by routes like everything else; their flows set their groups for the policy. Packets from outside never go
+// out again: the node is no transit.
 //
-// Routes, the MACs of next hops and those that are equally good are objects of their own, so
-// that a router that is replaced is one flow, and one that is not used any more a change of a
-// group, however many routes lead to it.
+// Routes, the MACs of next hops and groups of equal cost are objects of their own, so that replacing a router
+// changes one flow, and removing one changes one group, however many routes use it.
 type router struct {
 	uplink uint32
 	size   tooBig
 	hops   expired
 }
 
-// priorityRoute and the length of its prefix is the priority of a route; what is not
-// to be routed at all comes before.
+// priorityRoute plus the length of its prefix is the priority of a route; packets that must not be routed have a
+// higher one.
 const (
 	priorityRoute   uint16 = 1000
 	priorityNoRoute uint16 = priorityRoute + 200
@@ -83,7 +81,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 	}
 }
 
-// route's flow is like all of forward.go: one hop less to live. MACs come later.
+// route's flow decrements the hop limit, like all of forward.go. MACs are set later.
 func (r router) route(w *Wants, o Route) {
 	f := familyOf(o.Prefix.Addr())
 	routed := at(tableForward, priorityRoute+uint16(o.Prefix.Bits()), sentToRouter(), regOut.is(0), f.is(), f.dst(o.Prefix)).
@@ -108,13 +106,13 @@ func (r router) nextHop(w *Wants, o NextHop) {
 		do(set(openflow.EthSrc(o.From)), set(openflow.EthDst(o.MAC)), openflow.Output{Port: r.uplink}).end())
 }
 
-// sentToRouter matches what comes from a local port and is to be routed.
+// sentToRouter matches packets from a local port that are to be routed.
 func sentToRouter() openflow.FieldMatch { return both(regOrigin.is(originLocal), regRouted.is(1)) }
 
-// LinkLocal is the IPv6 address that the host makes for itself on that link.
+// LinkLocal returns the IPv6 address that the host assigns itself on that link.
 func (o Router) LinkLocal() netip.Addr { return linkLocalOf(o.MAC) }
 
-// addresses are those that the host answers for.
+// addresses returns those that the host answers for.
 func (o Router) addresses() []netip.Addr {
 	return addresses(o.IPv4, o.IPv6, o.LinkLocal())
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Served is what a flow of a service counts: requests to a provider for a port of the service, or its answers to
-// those (answered.go).
+// Served is what a flow of a service counts: requests to a provider for a port of the service, or its
+// answers to those (answered.go).
 type Served struct {
 	Provider netip.Addr
 	Address  netip.Addr // of the service
@@ -17,7 +17,7 @@ type Served struct {
 	Answers  bool
 }
 
-// ServedFlows select the flows of a service that count, and some that do not.
+// ServedFlows selects the flows of a service that count, and some that do not.
 func ServedFlows(service Key) []openflow.FlowFilter {
 	return []openflow.FlowFilter{
 		{OneTable: true, Table: tableSource, Cookie: Cookie(service), CookieMask: ^uint64(0)},
@@ -25,7 +25,7 @@ func ServedFlows(service Key) []openflow.FlowFilter {
 	}
 }
 
-// ServedBy tells what a flow of a service counts, if it counts.
+// ServedBy returns what a flow of a service counts, if it counts.
 func ServedBy(f openflow.Flow) (s Served, ok bool) {
 	ok = true
 	field := func(of openflow.Field) openflow.Value {
@@ -52,7 +52,7 @@ func ServedBy(f openflow.Flow) (s Served, ok bool) {
 	return s, ok
 }
 
-// address is the one that is the value of a field.
+// address returns the address in the value of a field.
 func (f family) address(v openflow.Value) netip.Addr {
 	if f.index() == 0 {
 		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(v.Lo))))

@@ -23,11 +23,10 @@ import (
 //	OUTPUT   from a provider's port to a local endpoint: if it is an answer of
 //	           a translated connection, its source becomes the service again (answered.go)
 //
-// Other packets never pass the connection tracker, except ICMP errors from other nodes and
-// from outside: a router on the path to a provider sends them about translated packets (related.go).
-// Between ROUTER and OUTPUT a packet has the address of the provider. Policies know
-// nothing of services: they apply between the client and the provider, in both directions
-// and on both nodes.
+// Other packets never pass the connection tracker, except ICMP errors from other nodes and from outside: a
+// router on the path to a provider sends them about translated packets (related.go). Between ROUTER and OUTPUT
+// a packet has the address of the provider. Policies are independent of services: they apply between the client
+// and the provider, in both directions and on both nodes.
 //
 // Only the connection tracker knows the provider of a connection. Adding a provider
 // does not change existing connections; removing one removes its own
@@ -47,9 +46,8 @@ import (
 //
 //	ROUTER   provider:port -> service   to the provider itself
 //
-// All else that is sent to the address goes to table ANSWER: pings are answered,
-// and connections refused (refuse.go). Clients that are no endpoints come in by the
-// host (entrance.go).
+// All else that is sent to the address goes to table ANSWER: pings are answered, and connections refused
+// (refuse.go). Clients that are no endpoints come in by the host (entrance.go).
 type services struct{ gateway [6]byte }
 
 // hairpin is the number of the source address for a provider that is its own client, among
@@ -103,21 +101,21 @@ func (s services) service(w *Wants, wanted Service) {
 	}
 }
 
-// withoutPorts match packets to a service that belong to connections but have no ports: later fragments, which the
-// connection tracker reassembles, and ICMP errors. A first fragment has its port, and is
-// looked up only if the port is served to this client.
+// withoutPorts matches packets to a service that belong to connections but have no ports: later fragments,
+// which the connection tracker reassembles, and ICMP errors. A first fragment has its port, and is looked up
+// only if the port is served to this client.
 func withoutPorts(of netip.Addr) []openflow.Match {
 	return append(errorsAbout(of), openflow.Match{openflow.IPLaterFragment()})
 }
 
-// ofAnyPort match packets of a provider that have no port. All fragments of a datagram are looked up, also if
-// it is from no port of the service: else the tracker would keep the later ones waiting for the first.
+// ofAnyPort matches packets of a provider that have no port. All fragments of a datagram are looked up, even if
+// it is from no port of the service: otherwise the tracker would make the later ones wait for the first.
 func ofAnyPort(provider netip.Addr) []openflow.Match {
 	return append(errorsAbout(provider), openflow.Match{openflow.IPFragment()})
 }
 
-// errorsAbout match ICMP errors about a packet of a connection: unreachable, too large, time exceeded,
-// parameter problem.
+// errorsAbout matches ICMP errors about a packet of a connection: unreachable, too large, time exceeded, parameter
+// problem.
 func errorsAbout(a netip.Addr) (list []openflow.Match) {
 	f := familyOf(a)
 	for _, t := range f.errors {
@@ -167,8 +165,8 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 	o.choose(w, p, priorityChoose, priorityHairpin, regAffinity.is(1))
 }
 
-// choose has the group of a port choose a provider. Flows for fragments have a higher priority, since all fragments
-// of a datagram must get the same one.
+// choose lets the group of a port choose a provider. Flows for fragments have a higher priority, since all
+// fragments of a datagram must get the same one.
 func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
 	group := openflow.OutputGroup{ID: p.Group}
 	to := o.fresh(port, p, append(p.begins(), more...)...)
@@ -181,8 +179,8 @@ func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more .
 	}
 }
 
-// fragments match the later fragments that can only be for one UDP port, though they have none: the service has no other
-// UDP port at the address.
+// fragments matches the later fragments that can only be for one UDP port, although they contain none: the
+// service has no other UDP port at the address.
 func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine || p.Mixed || o.onlyUDP[p.Address] != p.Port {
 		return nil
@@ -193,7 +191,8 @@ func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 	return list
 }
 
-// answers has the flows that make the service the source of a provider's answers again. own are its addresses for endpoints.
+// answers has the flows that restore the service as the source of a provider's answers. own are its addresses for
+// endpoints.
 func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
@@ -201,7 +200,7 @@ func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	answer := b.matches(openflow.TCPSrc, openflow.UDPSrc)
 	asker, sender := f.hairpinAddress(), []openflow.Action(nil)
 	same := func(a netip.Addr) bool { return a.Is4() == provider.Is4() }
-	if i := slices.IndexFunc(own, same); o.Mode.Bridged() && i >= 0 { // there is one of each version of IP
+	if i := slices.IndexFunc(own, same); o.Mode.Bridged() && i >= 0 { // there is one of each IP family
 		asker, sender = own[i], []openflow.Action{set(openflow.EthSrc(s.gateway))}
 		w.flow(s.arrival(o, asker, priorityService, append(answer, from)...).
 			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
@@ -237,8 +236,8 @@ func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMa
 }
 
 // departure matches packets of a provider before delivery that have not been looked up. Flooded packets are
-// excluded: they are no answers, and the connection tracker might reassemble fragments of several
-// copies to one packet.
+// excluded: they are no answers, and the connection tracker might reassemble fragments of several copies to one
+// packet.
 func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(from)
 	m := o.match(f.is(), f.src(inet.Host(from)), openflow.CTState(0, openflow.CTTrk))
@@ -248,7 +247,7 @@ func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.Fi
 	return at(tableOutput, priority, append(m, more...)...)
 }
 
-// translate is ct(nat): it translates a packet by the entry of its connection, and goes on in a table.
+// translate returns ct(nat): it translates a packet by the entry of its connection, and continues in a table.
 func (o Service) translate(table uint8) openflow.Action {
 	return openflow.CT{Zone: o.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{}}}
 }

@@ -5,13 +5,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// source tells the policy the group, and the tiers the class, of a sender behind a router
-// outside. Of one behind the tunnel table PEER tells them (peer.go).
+// source sets the group and the class of a sender behind an external router, for the policy and the tiers. For
+// one behind the tunnel table PEER sets them (peer.go).
 //
-// It is looked up by VRF and address. The address alone would not do, as
-// tenants may use the same subnets; the network would be too narrow, as a
-// packet that was routed has left the sender's network. A sender
-// without group and class needs no flow: the registers are zero anyway.
+// It is looked up by VRF and address. The address alone is not enough, as tenants may use the same subnets; the
+// network would be too narrow, as a packet that was routed has left the sender's network. A sender without
+// group and class needs no flow: the registers are zero anyway.
 type source struct{}
 
 func (source) endpoint(w *Wants, e placed) {
@@ -25,7 +24,7 @@ func (source) endpoint(w *Wants, e placed) {
 	}
 }
 
-// asSender writes down what rules and tiers name the sender by.
+// asSender sets the sender's group and class for rules and tiers.
 func (e placed) asSender() (actions []openflow.Action) {
 	if e.Group != 0 {
 		actions = append(actions, regSrcGroup.set(uint32(e.Group)))

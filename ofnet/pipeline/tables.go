@@ -1,9 +1,9 @@
 package pipeline
 
-// The tables: their numbers are their places in this list. A packet meets those from GUARD to OUTPUT in this
-// order. Those behind DROP were added later, so that the others keep their numbers over an upgrade; the drawing at the
-// head of the package shows where a packet meets them. goto_table leads to larger numbers only: where a packet has to
-// go back, backTo resubmits it.
+// The tables: their numbers are their indexes in this list. A packet passes those from GUARD to OUTPUT in this
+// order. Those after DROP were added later, so that the others keep their numbers over an upgrade; the drawing
+// in the package comment shows where a packet passes them. goto_table accepts larger numbers only: where a
+// packet has to go back, backTo resubmits it.
 const (
 	tableGuard uint8 = firstTable + iota
 	tableNeighbour
@@ -43,18 +43,17 @@ const (
 // Every packet starts in table 0.
 const tableClassify uint8 = 0
 
-// firstTable is where the tables behind table 0 begin. The layout before this
-// one had tables 1 to 14. As no table but 0 is common to both, a switch can
-// have both at once: an upgrade writes the new tables beside the old ones,
-// exchanges the few flows of table 0, and then removes what nobody reaches any
-// more. A layout that moves tables has to begin elsewhere again.
+// firstTable is where the tables after table 0 begin. The layout before this one had tables 1 to 14. As only
+// table 0 is common to both, a switch can have both at once: an upgrade writes the new tables beside the old
+// ones, replaces the few flows of table 0, and then removes those that are not reached any more. A layout that
+// moves tables has to begin elsewhere again.
 const firstTable = 20
 
-// Table describes a table to people: dumps, documentation, tests.
+// Table describes a table for dumps, documentation and tests.
 type Table struct {
 	ID   uint8
 	Name string
-	Miss uint8  // where a packet goes that no flow matched; itself: nowhere, the table is only asked
+	Miss uint8  // table of packets that no flow matches; itself: none, the table only returns to a resubmit
 	Why  Reason // if that is tableDrop
 	Does string
 }
@@ -99,40 +98,39 @@ func Tables() []Table {
 	}
 }
 
-// Priorities. Where two flows of a table can match one packet, the names tell
-// which wins.
+// Priorities. If two flows of a table can match one packet, the names show which wins.
 const (
 	priorityMiss    uint16 = 1
-	priorityFlood   uint16 = 5  // what nobody of a bridged network has: it is for all of them
-	priorityOther   uint16 = 10 // the rest of what a more exact flow singles out
-	priorityNotIP   uint16 = 20 // whatever is no IP; priorityIP is for what is
+	priorityFlood   uint16 = 5  // packets without a receiver in a bridged network: flooded
+	priorityOther   uint16 = 10 // the rest of what a more exact flow selects
+	priorityNotIP   uint16 = 20 // not IP; priorityIP is for IP
 	priorityIP      uint16 = 30
-	priorityNear    uint16 = 50   // what is known of a receiver that is not found by MAC
+	priorityNear    uint16 = 50   // a receiver that is not found by MAC
 	priorityExact   uint16 = 100  // one object, one kind of packet
-	priorityChecked uint16 = 101  // of these, what is looked at for its size
-	priorityTurned  uint16 = 102  // an answer of or to a group whose rules end judgements
+	priorityChecked uint16 = 101  // of these, packets whose size is checked
+	priorityTurned  uint16 = 102  // a reply of or to a group whose rules end the evaluation
 	priorityRefuse  uint16 = 105  // what a flow for all of an object's packets would let pass
 	priorityOutside uint16 = 106  // what such a flow would refuse leaves by the host
-	priorityInside  uint16 = 107  // and what of it does not
-	priorityHost    uint16 = 108  // but for the host itself
-	priorityAnswer  uint16 = 109  // what answers one who came in by a host
-	priorityExcept  uint16 = 110  // an exception to these
-	priorityAsking  uint16 = 112  // a solicitation is metered before its target is looked at
+	priorityInside  uint16 = 107  // and those of them that do not
+	priorityHost    uint16 = 108  // except for the host itself
+	priorityAnswer  uint16 = 109  // replies to a client that came in by a host
+	priorityExcept  uint16 = 110  // an exception to the above
+	priorityAsking  uint16 = 112  // a solicitation is metered before its target is matched
 	priorityService uint16 = 115  // fragments and errors of a provider
 	priorityChoose  uint16 = 116  // a client of a service is known to have no provider
 	priorityHairpin uint16 = 120  // what a provider sends to itself
 	priorityKept    uint16 = 121  // a client has a provider
 	priorityVisit   uint16 = 125  // endpoints of other tenants and a service
-	priorityExempt  uint16 = 130  // what concerns nobody whom tiers judge
-	priorityGuard   uint16 = 200  // looked at before everything else in its table
-	priorityRestore uint16 = 201  // or goes on elsewhere
-	priorityEntered uint16 = 205  // a guard has to do more for who came in by the host
+	priorityExempt  uint16 = 130  // packets to which no tier applies
+	priorityGuard   uint16 = 200  // before everything else in its table
+	priorityRestore uint16 = 201  // above that: it continues elsewhere
+	priorityEntered uint16 = 205  // further checks of a guard for clients that came in by the host
 	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink
-	priorityTooBig  uint16 = 220  // what is too big goes no further
-	priorityTracked uint16 = 2000 // above all else in FORWARD: what is to be judged first
-	// Rules have priorityRules and twice their own, above all that any layout before had
-	// in their table: where flows of both are there, these decide (books.go of the programmer).
+	priorityTooBig  uint16 = 220  // packets that are too big are not forwarded
+	priorityTracked uint16 = 2000 // above all else in FORWARD: to be evaluated by tiers first
+	// Rules have priorityRules and twice their own, above all priorities of any earlier layout in their table:
+	// if flows of both are there, these decide (books.go of the programmer).
 	priorityRules uint16 = 300
-	priorityLink  uint16 = 65000 // no rule is about what keeps the neighbours of a link together
-	priorityStray uint16 = 65535 // what belongs to nobody's way
+	priorityLink  uint16 = 65000 // no rule applies to what neighbours of a link need
+	priorityStray uint16 = 65535 // packets that are on no path
 )

@@ -9,24 +9,22 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// tiers are the policy rules for connections; track.go is when they are applied.
+// tiers are the policy rules for connections; track.go decides when they are applied.
 //
-// A rule is about connections of one of its subjects with one of its peers, to one of its
-// ports. Subjects and peers are classes, which are sets of endpoints that no rule tells
-// apart; peers may be addresses as well. Like a group, a class is in a register, so the flows of a
-// rule do not depend on the number of endpoints, and an endpoint that
-// comes, goes or changes its class changes its own flows only.
+// A rule applies to connections of one of its subjects with one of its peers, to one of its ports. Subjects and
+// peers are classes, which are sets of endpoints that no rule distinguishes; peers may be addresses as well.
+// Like a group, a class is in a register, so the flows of a rule do not depend on the number of endpoints, and
+// an endpoint that is added, removed or changes its class changes its own flows only.
 //
-// A named port has different numbers in different classes. So a rule with named ports and addresses
-// is for receivers of certain classes only (Serving).
+// A named port has different numbers in different classes. So a rule with named ports and addresses is for
+// receivers of certain classes only (Serving).
 //
-// Each of these is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix
-// and masked range of ports, and one for the conjunction, whose id is the number of the
-// rule. A rule of one dimension needs no conjunction. Rules may share a dimension:
-// the driver unites their flows (Merge).
+// Each of these is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix and masked range
+// of ports, and one for the conjunction, whose id is the number of the rule. A rule of one dimension needs no
+// conjunction. Rules may share a dimension: the driver unites their flows (Merge).
 //
-// In the first tier and in the last one the first rule that matches decides. In the tier
-// of policies all rules allow, so their order does not matter and they share a priority.
+// In the first tier and in the last one the first rule that matches decides. In the tier of policies all rules
+// allow, so their order does not matter and they share a priority.
 type tiers struct{}
 
 // TierRule is a rule of a tier.
@@ -39,8 +37,8 @@ type TierRule struct {
 	Number   uint32 // of its conjunction, which no other rule has
 	Subjects []uint16
 	AnyPeer  bool
-	AnyPod   bool           // peers are those of any class: each class has a bit that is set, so a flow for each bit finds them
-	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer or AnyPod
+	AnyPod   bool           // peers are those of any class: each class has a bit that is set, so a flow for each bit matches them
+	Peers    []uint16       // classes, ascending; unused with AnyPeer or AnyPod
 	Nets     []netip.Prefix // peers by address, endpoints or not; masked
 	Begun    []netip.Prefix // likewise, for connections that have been answered only: no new one may begin; masked
 	Serving  []uint16       // classes of the receiver; nil: any
@@ -126,14 +124,15 @@ func (tiers) base(w *Wants) {
 	}
 }
 
-// outside has the flows that let isolated endpoints reach their own node, as a rule of the policy tier; the other tiers
-// apply as usual. A tenant may have an endpoint with an address of the node: so only packets without a receiver in the tenant are
-// for the node, and only packets from the host's port are its answers. Host ports and node ports that lead to something else are not
-// the node.
+// outside has the flows that let isolated endpoints reach their own node, as a rule of the policy tier; the
+// other tiers apply as usual. A tenant may have an endpoint with an address of the node: so only packets
+// without a receiver in the tenant are for the node, and only packets from the host's port are its replies.
+// Host ports and node ports that are forwarded elsewhere are not the node.
 //
-// No tier applies to packets of the node itself to its endpoints, also with an address of the node as source, as by a node port:
-// the node forwards nothing from elsewhere with a source of its own (package hostaccess). After a change of policies, answers on a
-// connection that such a packet has begun are judged again; they pass as long as their destination is no endpoint of the tenant.
+// No tier applies to packets of the node itself to its endpoints, also with an address of the node as source,
+// as by a node port: the node forwards nothing from elsewhere with a source of its own (package hostaccess).
+// After a change of policies, replies on a connection that such a packet has begun are evaluated again; they
+// pass as long as their destination is no endpoint of the tenant.
 func (tiers) outside(w *Wants, o Outside, port uint32) {
 	s, in := sides[true], sides[false]
 	isolated := s.tiers.has(s.isolates, s.isolates)
@@ -186,7 +185,7 @@ func (tiers) tierRule(w *Wants, r TierRule) {
 	}
 }
 
-// dimensions are the dimensions of a rule, each with its alternatives.
+// dimensions returns the dimensions of a rule, each with its alternatives.
 func (r TierRule) dimensions() [][]openflow.Match {
 	s := r.side()
 	all := [][]openflow.Match{ofClasses(s.subject, r.Subjects)}
@@ -230,7 +229,8 @@ func ofClasses(in Register, numbers []uint16) (all []openflow.Match) {
 	return all
 }
 
-// ofAnyClass matches all classes but 0. OpenFlow has no match for "not 0", so it has one for each bit; flows of a dimension may overlap.
+// ofAnyClass matches all classes but 0. OpenFlow cannot match "not 0", so there is a match for each
+// bit; flows of a dimension may overlap.
 func ofAnyClass(in Register) (all []openflow.Match) {
 	for bit := range in.Bits {
 		one := uint32(1) << (in.Ofs + bit)
@@ -254,9 +254,9 @@ func (r TierRule) side() side { return sides[r.Out] }
 
 func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
 
-// alone is how far a rule of one dimension is above other rules of its rank. Policies share
-// a rank, and a rule's only match may be a clause of another rule's conjunction: at one priority a switch can have only
-// one of the two flows.
+// alone is how far a rule of one dimension is above other rules of its rank. Policies share a rank, and a rule's
+// only match may be a clause of another rule's conjunction: at one priority a switch can have only one of the two
+// flows.
 func (r TierRule) alone() uint16 {
 	if r.Tier == PolicyTier {
 		return 1
@@ -264,7 +264,7 @@ func (r TierRule) alone() uint16 {
 	return 0
 }
 
-// decides is a flow with the rule's action.
+// decides returns a flow with the rule's action.
 func (r TierRule) decides(priority uint16, m ...openflow.FieldMatch) openflow.Flow {
 	s := r.side()
 	flow := at(s.tables[r.Tier], priority, m...)
@@ -277,7 +277,7 @@ func (r TierRule) decides(priority uint16, m ...openflow.FieldMatch) openflow.Fl
 	return flow.goTo(s.after)
 }
 
-// matches are the ports of connections of a family. Those of SCTP are in the packet.
+// matches returns the matches of connections of a family to the ports. Those of SCTP are in the packet.
 func (p PortRange) matches(f family) (all []openflow.Match) {
 	for _, run := range masked(p.First, p.Last) {
 		port := openflow.Value{Lo: uint64(run.value)}
@@ -297,7 +297,7 @@ func (p PortRange) matches(f family) (all []openflow.Match) {
 // run is a masked port: those ports that have the value in the bits of the mask.
 type run struct{ value, mask uint16 }
 
-// masked are the fewest runs that make a range: at most 30.
+// masked returns the fewest runs that make a range: at most 30.
 func masked(first, last uint16) (runs []run) {
 	for at := uint32(first); at <= uint32(last); {
 		size := uint32(1) << 16
@@ -310,8 +310,8 @@ func masked(first, last uint16) (runs []run) {
 	return runs
 }
 
-// Judges tells whether policies may be applied wrongly while the switch refuses to change a flow of a table: always in
-// the tables of rules; in those that classify endpoints, if there is another flow in its place.
+// Judges reports whether policies may be applied wrongly while the switch refuses to change a flow of a table:
+// always in the tables of rules; in those that classify endpoints, if there is another flow in its place.
 func Judges(table uint8, there bool) bool {
 	switch table {
 	case tableClassify, tableSource, tableDest, tablePeer, tableTrack, tableKnown, tableAdmit:

@@ -8,45 +8,41 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// tooBig finds what a local endpoint, or the host, sends and the way to other nodes cannot carry,
-// where networks are routed: an endpoint may have a larger MTU than that, one of its own
-// choice, or one from before the underlay changed.
+// tooBig finds packets of a local endpoint, or the host, that exceed the MTU to other nodes, where networks are
+// routed: an endpoint may have a larger MTU, of its own choice, or from before the underlay changed.
 //
-//	FORWARD   what is about to leave by a router gets the bit TOO_BIG if it is larger
-//	          than the MTU: to another network, to the same one, outside, and back to who
-//	          came in by a host
+//	FORWARD   packets about to leave by a router get the bit TOO_BIG if it is larger
+//	          than the MTU: to another network, to the same one, outside, and back to clients
+//	          that came in by a host
 //	OUTPUT    with the bit: to ANSWER
-//	ANSWER    passes the meter of its port, and gets the endpoint's own addresses back
+//	ANSWER    passes the meter of its port, and the endpoint's own addresses are restored
 //	REPLY     to the agent, with MTU and gateway of the network
 //
-// The agent answers as a router would (package icmperror). Flows can't: they do not make
-// packets. Nor can they make fragments, so IPv4 packets that may be fragmented are
-// answered as well.
+// The agent answers as a router would (package icmperror). Flows cannot, as they make no packets. Nor can they
+// make fragments, so IPv4 packets that may be fragmented are answered as well.
 //
-// It is looked for late, when the rules have been asked, since the switch works out both
-// cases in advance, and the rest of the pipeline for each.
+// The size is checked late, when the rules have been applied, since the switch computes both cases in advance,
+// and the rest of the pipeline for each.
 //
-// Where the switch cannot compare sizes in the datapath, all packets would go through
-// ovs-vswitchd, and without a meter for it too many would come to the agent. Then it is
-// not done, and MTU is 0.
+// If the switch cannot compare sizes in the datapath, all packets would go through ovs-vswitchd, and without a
+// meter for them too many would reach the agent. Then sizes are not checked, and MTU is 0.
 type tooBig struct {
-	mtu int // bytes of IP; 0: nothing is looked at
+	mtu int // bytes of IP; 0: sizes are not checked
 }
 
 // PacketTooBig is the class of packets that are too big.
 const PacketTooBig PacketClass = 2
 
-// What the agent may be asked for by all ports of a switch.
+// How many packets of all ports of a switch the agent may receive.
 const (
 	tooBigPerSecond = 1000
 	tooBigAtOnce    = 1000
 )
 
-// ethernetHeader is what a frame has before the IP packet, in bytes; tags are no part of
-// what endpoints send.
+// ethernetHeader is the size of a frame's header before the IP packet, in bytes; endpoints send no tags.
 const ethernetHeader = 14
 
-// check writes the bit; it is nothing where sizes are not looked at.
+// check writes the bit; it has no actions if sizes are not checked.
 func (t tooBig) check() []openflow.Action {
 	if t.mtu == 0 {
 		return nil
@@ -65,8 +61,8 @@ func (t tooBig) base(w *Wants) {
 		at(tableReply, priorityGuard, regTooBig.is(1)).drop(reasonTooBig))
 }
 
-// network's flows say what the agent must know to answer. Within a network it is asked
-// of what endpoints send only: what comes out of the tunnel has come this far.
+// network's flows add what the agent needs for an answer. Within a network only packets of endpoints are
+// checked: those from the tunnel have come this far.
 func (t tooBig) network(w *Wants, n Network) {
 	if t.mtu == 0 || n.Mode.Bridged() {
 		return
@@ -92,7 +88,7 @@ func (t tooBig) endpoint(w *Wants, e placed) {
 	}
 }
 
-// outside tells the host, and who came in by it, what is too big for the way to another node.
+// outside reports to the host, and to clients that came in by it, packets that are too big for another node.
 func (t tooBig) outside(w *Wants, o Outside, port uint32) {
 	if t.mtu == 0 {
 		return
@@ -101,8 +97,7 @@ func (t tooBig) outside(w *Wants, o Outside, port uint32) {
 		do(set(openflow.EthSrc(o.MAC)), openflow.OutputGroup{ID: groupAnswer}).end())
 }
 
-// TooBig says what the way of a packet carries, in bytes of IP, and the address of the
-// router that cannot forward it.
+// TooBig returns the MTU of a packet's path, in bytes of IP, and the address of the router that cannot forward it.
 func (p Packet) TooBig() (mtu uint16, router netip.Addr, ok bool) {
 	if p.Class != PacketTooBig || len(p.Note) < 2 {
 		return 0, netip.Addr{}, false
@@ -111,9 +106,8 @@ func (p Packet) TooBig() (mtu uint16, router netip.Addr, ok bool) {
 	return binary.BigEndian.Uint16(p.Note), router, ok
 }
 
-// Answer sends a frame to the endpoint at a port of the switch, as the endpoint's own
-// packet has asked for it. An ICMP error about a connection that was translated is
-// translated with it.
+// Answer sends a frame to the endpoint at a port of the switch, as a reply to the endpoint's own packet. An
+// ICMP error about a connection that was translated is translated with it.
 func (p Packet) Answer(frame []byte) openflow.PacketOut {
 	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{
 		regVRF.set(uint32(p.VRF)), regOut.set(p.Port), familyIn(frame).translateError(),

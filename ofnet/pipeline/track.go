@@ -7,58 +7,54 @@ import (
 
 // tracking applies the rules of tiers (tier.go) to connections, of endpoints with Tiers only.
 //
-// Rules of groups (policy.go) judge packets. Tiers judge the first packet of a
-// connection: egress on the node of the sender, ingress on that of the receiver. Later
-// packets, in both directions, pass by the connection tracker, in a zone for each VRF
-// that is used for nothing else.
+// Rules of groups (policy.go) apply to packets. Tiers apply to the first packet of a connection: egress on the
+// node of the sender, ingress on that of the receiver. Later packets, in both directions, pass by the
+// connection tracker, in a zone for each VRF that is used for nothing else.
 //
 //	FORWARD    of a tracked endpoint, before anything else there -> TRACK
 //	TRACK      ct(zone)                                          -> KNOWN
-//	           what nobody may judge                             -> FORWARD
+//	           packets that are exempt                           -> FORWARD
 //	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
-//	           an ICMP error about another; what is invalid      -> DROP
+//	           an ICMP error about another; invalid packets      -> DROP
 //	           a later fragment                                  -> ADMIT
-//	           else: an answer is turned round                   -> tiers
+//	           else: a reply, with its two ends exchanged        -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
 //	ADMIT      ct(commit,zone), its mark is the epoch            -> ADMITTED
-//	           who came in by the host: the same, of a copy      -> FORWARD
+//	           clients that came in by the host: the same, of a copy -> FORWARD
 //	ADMITTED   not a stray fragment (stray.go)                   -> FORWARD
 //
 // A packet goes back to FORWARD with its conntrack state cleared (ct_clear): it is like any
 // other there, and services look it up in their own zone.
-//
-// Each change of rules changes the epoch. A connection that was admitted in another
-// epoch is judged anew with its next packet, in its original direction even if that packet is an
-// answer. So rules match the original tuple of the connection tracker: addresses, protocol and
+// Each change of rules changes the epoch. A connection that was admitted in another epoch is evaluated again
+// with its next packet, in its original direction even if that packet is a reply. So rules match the original
+// tuple of the connection tracker: addresses, protocol and port of the first packet.
 // port of the first packet.
+// In the userspace datapath the tuple of later fragments has no port. They are admitted: without the first
+// fragment, to which the rules apply, they are useless, and the tracker needs all fragments of a datagram on
+// each pass. (Of SCTP it sees the first one once.) Fragments that a bridged network floods must not reach the
+// tracker: it would reassemble fragments of the copies for several receivers, and so deliver a first fragment
+// to a receiver whose rules deny it. They are dropped if tiers apply to sender or receiver.
 //
-// In the userspace datapath the tuple of later fragments has no port. They are admitted: without the
-// first fragment, which is judged, they are of no use, and the tracker needs all fragments of a datagram on each pass.
-// (The first one of SCTP it sees once.) Fragments that a bridged network floods must not reach the tracker: it
-// would reassemble fragments of the copies for several receivers, and so deliver a first
-// fragment to a receiver whose rules deny it. They are dropped if sender or receiver are judged.
-//
-// Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The datapath
-// has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules
-// change, so an old first pass may be followed by a new last one. Therefore a packet carries
-// the epoch of its first pass, and the connection is marked only if that is still the present epoch. Otherwise
-// the packet is judged, and the connection is judged again with its next packet.
+// Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The
+// datapath has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules change,
+// so an old first pass may be followed by a new last one. Therefore a packet carries the epoch of its first
+// pass, and the connection is marked only if that is still the present epoch. Otherwise only the packet is
+// evaluated, and the connection again with its next packet.
 //
 //	CLASSIFY   EPOCH writes the epoch into a register, for all passes
 //	ADMIT      of this epoch: its mark; of another one: ct(commit) without one
 //
-// The tracker knows who began a connection only if it has seen the first packet. So an endpoint
-// that may get rules later is tracked from its start. While neither sender nor receiver has
-// rules, packets that are invalid to the tracker pass, too. An older connection counts as begun
-// by the sender of the first packet that the tracker sees.
+// The tracker knows the initiator of a connection only if it has seen the first packet. So an endpoint that may get
+// rules later is tracked from its start. While neither sender nor receiver has rules, packets that are invalid to
+// the tracker pass, too. The initiator of an older connection is the sender of the first packet that the tracker
+// sees.
 //
 // No rule applies to packets of an endpoint to itself, to packets between an endpoint and the host it
 // is on, and to neighbour discovery. Packets of the host itself are those from the address that only
 // the host has on that link, where it accepts answers only (netplugin/hostaccess). ICMP errors from there
 // pass, too, since they quote an address that the tracker does not know (quoted.go).
-//
-// Before 3.2 Open vSwitch's userspace datapath takes all SCTP packets between two addresses
-// for one connection, so on every datapath each packet of SCTP is judged like the first of a
+// Before 3.2 Open vSwitch's userspace datapath treats all SCTP packets between two addresses as one connection,
+// so on every datapath each SCTP packet is evaluated like the first of a connection.
 // connection.
 type tracking struct{}
 
@@ -79,7 +75,7 @@ const (
 // flows are revalidated long before.
 const EpochCycle = 63
 
-// short is the epoch in the register, never 0.
+// short returns the number of the epoch in the register, never 0.
 func (e Epoch) short() uint32 { return 1 + e.Number%EpochCycle }
 
 // arrived records in registers where a packet came from, and in which epoch, before anything else.
@@ -87,16 +83,15 @@ func arrived(where uint32) []openflow.Action {
 	return []openflow.Action{regOrigin.set(where), openflow.Resubmit{Table: tableEpoch}}
 }
 
-// judgement are the bits of Tiers that are in registers.
+// judgement is the mask of the Tiers bits that are in registers.
 const judgement = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
 
-// Epoch tells connections that were admitted by the present rules from those that were
-// admitted before. There is one in a switch; without one every packet is judged.
+// Epoch distinguishes connections that were admitted by the present rules from earlier ones. A switch has one;
+// without one every packet is evaluated.
 type Epoch struct{ Number uint32 }
 
-// zoneOf is the field with the number of the zone. Services have the zones with the numbers
-// of their VRFs, 1 to MaxVRF; those of the tiers have bit 15 as well, and that of the
-// shared VRF, which has all bits, is 32767.
+// zoneOf is the field with the number of the zone. Services have the zones with the numbers of their VRFs, 1 to
+// MaxVRF; those of the tiers have bit 15 as well, and that of the shared VRF, which has all bits, is 32767.
 var zoneOf = openflow.Subfield{Field: openflow.FieldReg(regScratch.Index), Bits: 16}
 
 const tierZone = 1 << 15
@@ -112,7 +107,7 @@ func (e placed) classed(class, tiers Register) (actions []openflow.Action) {
 	return actions
 }
 
-// unjudged has a packet go on as if there were no tiers.
+// unjudged continues a packet as if there were no tiers.
 func (b flowBuilder) unjudged() openflow.Flow {
 	return b.do(regTracked.set(0)).backTo(tableForward)
 }
@@ -151,10 +146,10 @@ func (t tracking) base(w *Wants) {
 		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
 }
 
-// toKnown is ct in the zone of zoneOf.
+// toKnown is the ct action in the zone of zoneOf.
 var toKnown = openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
 
-// askTracker is ct in the zone of the packet's VRF.
+// askTracker returns the ct action in the zone of the packet's VRF.
 func askTracker() openflow.Action {
 	return aside(
 		openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits},
@@ -235,22 +230,22 @@ func (tracking) epoch(w *Wants, e Epoch) {
 	}
 }
 
-// admit is ct(commit) of a connection, after which the packet goes on.
+// admit returns ct(commit) of a connection, after which the packet continues.
 func admit(more ...openflow.Action) openflow.CT {
 	return openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: more}
 }
 
-// enteredWhole matches unfragmented packets that begin a connection by a service and came in by the host. The userspace datapath
-// drops a packet that recirculates a seventh time. Such a packet of an endpoint of another tenant (visit.go) has recirculated six
-// times by now: looked up and admitted in the zone of that tenant; looked up, given a provider by a group and committed in
-// that of the service; and looked up here.
+// enteredWhole matches unfragmented packets that begin a connection by a service and came in by the host. The
+// userspace datapath drops a packet that recirculates a seventh time. Such a packet of an endpoint of another
+// tenant (visit.go) has recirculated six times by now: looked up and admitted in the zone of that tenant;
+// looked up, given a provider by a group and committed in that of the service; and looked up here.
 func enteredWhole(f family) openflow.Match {
 	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
 }
 
-// admitAside is admit on a copy, so that the packet itself does not recirculate once more. The copy is dropped when it
-// comes back, with stray fragments that come with it. It must not be used for fragments: they would go on before it is known
-// whether the first one is admitted.
+// admitAside is admit on a copy, so that the packet itself does not recirculate once more. The copy is dropped
+// when it comes back, with stray fragments that come with it. It must not be used for fragments: they would
+// continue before it is known whether the first one is admitted.
 func admitAside(more ...openflow.Action) openflow.Action {
 	ct := admit(more...)
 	ct.Recirculate, ct.Table = false, 0

@@ -8,26 +8,25 @@ import (
 // uplink joins bridged networks to the VLANs of the physical network. Their
 // bridge has the uplink where others have the tunnel.
 //
-//	CLASSIFY   a VLAN of the uplink says which network a packet is in, and is taken
-//	           off; a VLAN that is no network of ours is dropped
-//	DEST       from a local port: everybody of the network, and the uplink; who is
-//	           not known is outside, and only the uplink gets it
-//	           from the uplink: as out of the tunnel, and who is not known is not here
-//	OUTPUT     the network's VLAN is put on
+//	CLASSIFY   the VLAN of a packet from the uplink gives its network, and is
+//	           removed; a VLAN that is no known network is dropped
+//	DEST       flooded from a local port: all of the network, and the uplink; an
+//	           unknown receiver is outside, and only the uplink gets the packet
+//	           from the uplink: as from the tunnel; an unknown receiver is not here
+//	OUTPUT     the network's VLAN is added
 //
-// No MAC is learned: all that are here are known, as no port can send from
-// another one. So a packet for a router is copied to nobody.
+// No MAC is learned: all local ones are known, as no port can send from another one. So a packet for
+// a router is copied to no endpoint.
 //
-// What is flooded leaves if the rules let its sender send it to who has no group. Machines outside take packets for
-// themselves out of a broadcast, and nobody else would judge them; endpoints of other nodes get no copy then, whatever
-// they may receive.
+// Flooded packets leave if the rules let the sender reach receivers without a group. External machines accept
+// broadcasts, and no other node would apply rules for them; endpoints of other nodes then get no copy, even if they
+// may receive it.
 //
-// Networks of one tenant may be joined by a router outside, which puts its own MAC
-// on the packets. Groups are therefore found by VRF and address where the MAC says
-// nothing: the receiver's before a packet leaves, the sender's when one comes in,
-// also of endpoints on this node. What an endpoint sends from no address of its own, such
-// as the link-local one of its MAC, no router passes on: there the MAC tells the sender's.
-// Who is no endpoint has no group.
+// Networks of one tenant may be joined by an external router, which puts its own MAC on the packets. Groups are
+// therefore looked up by VRF and address where the MAC does not identify an endpoint: the receiver's before a
+// packet leaves, the sender's when one comes in, also of endpoints on this node. No router forwards what an
+// endpoint sends from an address that is not in its record, such as the link-local one of its MAC: there the
+// sender is found by the MAC. Senders and receivers that are no endpoints have no group.
 type uplink struct{ port uint32 }
 
 // unicast matches frames to one host, and toAll all others.
@@ -62,8 +61,8 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 	)
 }
 
-// endpoint tells the group of an endpoint's address, whichever MAC is beside it, and of its MAC, beside
-// an address of nobody. Which those may be, the sender's guard has decided (guard.go, bridge.go).
+// endpoint sets the group by an endpoint's address, with any MAC, and by its MAC, with an address of no
+// endpoint. The sender's guard has decided which these may be (guard.go, bridge.go).
 func (u uplink) endpoint(w *Wants, e placed) {
 	if e.Encap != VLAN || e.Group == 0 || !e.Mode.Bridged() {
 		return
@@ -79,7 +78,7 @@ func (u uplink) endpoint(w *Wants, e placed) {
 	}
 }
 
-// sameNetwork lets a packet leave in the network it came in by.
+// sameNetwork lets a packet leave in the network in which it came in.
 func sameNetwork() openflow.Action {
 	return openflow.Move{
 		Src: openflow.FieldReg(regNetwork.Index), SrcOfs: regNetwork.Ofs,

@@ -5,12 +5,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// visit is how endpoints reach services of another tenant, at addresses that are served FromTenants.
-// Tenants may have the same addresses, so such an endpoint comes as one who leaves its own
-// tenant: by its private address (outside.go). The packet is not sent to the host, though: the
-// switch handles it as one that the host has sent back:
+// visit lets endpoints reach services of another tenant, at addresses that are served FromTenants. Tenants may have
+// the same addresses, so such an endpoint is handled like one that leaves its own tenant: by its private address
+// (outside.go). The packet is not sent to the host, though: the switch handles it as one that the host has sent
+// back:
 //
-//	FORWARD  of the endpoint's tenant, for nobody there: to the host, from the private address
+//	FORWARD  of the endpoint's tenant, without a receiver there: to the host, from the private address
 //	OUTPUT   for such a service: all registers but ORIGIN are cleared, back to ROUTER
 //	ROUTER   for a port of a service: as all that comes in by the host (entrance.go)
 //
@@ -19,8 +19,8 @@ import (
 //	FORWARD  from the service: registers are cleared likewise, back to SOURCE
 //	SOURCE   for a private address: to the endpoint, in its own tenant
 //
-// So rules and policies of both tenants count: those of the client's see the address of the
-// service, those of the provider's the private address.
+// So rules and policies of both tenants apply: those of the client's match the address of the service, those of
+// the provider's the private address.
 //
 // That address has the number of the endpoint's port, which endpoints of other nodes have, too. A provider's node
 // tells them apart by the node that they come by (entrance.go).

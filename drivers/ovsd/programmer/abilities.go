@@ -6,10 +6,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// sizes tells whether the switch can compare the sizes of packets.
+// sizes is whether the switch can compare the sizes of packets.
 type sizes struct {
 	can   bool
-	known bool // the last question was answered
+	known bool // the last query was answered
 }
 
 // detectAbilities finds out what a newly connected switch supports. Flows that need an unsupported feature are left out.
@@ -38,7 +38,7 @@ func (p *Programmer) detectAbilities(ctx context.Context) error {
 	return nil
 }
 
-// underlay is the answer to the question for the MTU of the underlay.
+// underlay is the result of reading the MTU of the underlay.
 type underlay struct {
 	mtu int
 	err error
@@ -86,7 +86,7 @@ func (p *Programmer) detectSizes(ctx context.Context) {
 	p.sizes.can = can
 }
 
-// setAbilities sets the abilities of the switch and computes all flows again, if they are others than before.
+// setAbilities sets the abilities of the switch and computes all flows again if they have changed.
 func (p *Programmer) setAbilities(can Abilities) {
 	if can == p.can && p.compiler != nil {
 		return
@@ -95,7 +95,7 @@ func (p *Programmer) setAbilities(can Abilities) {
 	p.compileAll()
 }
 
-// carriedMTU is what packets to other nodes are held to; 0: nothing.
+// carriedMTU returns the limit of packets to other nodes; 0: none.
 func (p *Programmer) carriedMTU() int {
 	if !p.sizes.can {
 		return 0
@@ -104,7 +104,7 @@ func (p *Programmer) carriedMTU() int {
 	return p.carried(underlay{mtu, err})
 }
 
-// carried is the MTU of the underlay by a result of readMTU. After an error it stays as it is.
+// carried returns the MTU of the underlay by a result of readMTU. After an error it stays as it is.
 func (p *Programmer) carried(u underlay) int {
 	switch {
 	case !p.sizes.can:

@@ -9,10 +9,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What comes to the programmer from outside, on its way into the books: changes of the
-// wanted objects, and other numbers of ports.
+// How input reaches the books: changes of the wanted objects, and changed numbers of ports.
 
-// accept takes a change of the wanted objects.
+// accept applies a change of the wanted objects.
 func (p *Programmer) accept(c drivers.Change) {
 	remove := c.Remove
 	if c.Replace {
@@ -58,8 +57,7 @@ func (p *Programmer) accept(c drivers.Change) {
 	}
 }
 
-// enter writes what an object wants into the books. What was wrong with it
-// before is forgotten.
+// enter writes what an object wants into the books. Its earlier errors are cleared.
 func (p *Programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	p.forgetRefusals(c.key)
@@ -81,7 +79,7 @@ func (p *Programmer) enter(c compiled) {
 func (p *Programmer) updatePortNumbers() {
 	changed, fixed := p.config.Ports.ChangedEndpoints(), p.config.Ports.FixedPorts()
 	if p.compiler == nil {
-		return // nobody knows what the switch can do: everything would be computed twice
+		return // the switch's abilities are unknown: everything would be computed twice
 	}
 	if fixed != p.fixed {
 		p.fixed = fixed

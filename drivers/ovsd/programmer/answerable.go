@@ -11,7 +11,7 @@ import (
 
 // Kinds of keys that stand for a place itself (errorOwner).
 const (
-	kindUnwanted pipeline.Kind = "unwanted" // nobody claims it
+	kindUnwanted pipeline.Kind = "unwanted" // no object claims it
 	kindShared   pipeline.Kind = "shared"   // several objects do
 )
 
@@ -28,7 +28,7 @@ func (p *place[T]) errorOwner() pipeline.Key {
 	return pipeline.Key{Kind: kindShared, ID: p.name}
 }
 
-// waits tells whether the switch has to change at a place whose errorOwner is a key.
+// waits reports whether the switch has to change at a place whose errorOwner is a key.
 func (b *book[T]) waits(owner pipeline.Key) bool {
 	waiting := func(p *place[T]) bool { return p.pending && p.errorOwner() == owner }
 	if p := b.places[owner.ID]; p != nil && waiting(p) {
@@ -44,8 +44,8 @@ func (b *book[T]) errorOwners(owner pipeline.Key, each func(pipeline.Key)) {
 	}
 }
 
-// refusal is why the switch does not have what an object wants, by itself or with others; nil: no
-// refusal is known.
+// refusal returns why the switch does not have what an object wants, by itself or with others; nil if no refusal is
+// known.
 func (b *book[T]) refusal(owner pipeline.Key, all refusals) *refusal {
 	for _, p := range b.owned[owner] {
 		if !p.pending {
@@ -68,13 +68,12 @@ func (b *book[T]) claimants(place string) (all []pipeline.Key) {
 	return all
 }
 
-// waits tells whether the switch has to change at a place that an owner is answerable for, so that
-// a refusal of it still matters.
+// waits reports whether the switch has to change at a place of an errorOwner, so that a refusal of it still matters.
 func (l *books) waits(owner pipeline.Key) bool {
 	return l.flows.waits(owner) || l.groups.waits(owner) || l.meters.waits(owner)
 }
 
-// refusalOf is why the switch does not have all that an object wants; nil: no refusal is known.
+// refusalOf returns why the switch does not have all that an object wants; nil if no refusal is known.
 func (p *Programmer) refusalOf(key pipeline.Key) *refusal {
 	if len(p.refused) == 0 {
 		return nil
@@ -82,8 +81,7 @@ func (p *Programmer) refusalOf(key pipeline.Key) *refusal {
 	return cmp.Or(p.refused[key], p.books.flows.refusal(key, p.refused), p.books.groups.refusal(key, p.refused), p.books.meters.refusal(key, p.refused))
 }
 
-// forgetRefusals forgets what was refused of an object, by itself or with others: it wants
-// something else now.
+// forgetRefusals clears the refusals of an object, by itself or with others, as it wants something else now.
 func (p *Programmer) forgetRefusals(key pipeline.Key) {
 	delete(p.refused, key)
 	if len(p.refused) == 0 {
@@ -113,7 +111,7 @@ func (l *books) sharers(place string) string {
 	return text
 }
 
-// describe says in words what place of the switch it is.
+// describe describes a place of the switch in words.
 func (l *books) describe(place string) string {
 	if l.flows.places[place] != nil {
 		return describePlace(place)

@@ -11,23 +11,18 @@ import (
 
 // The switch is compared with the book in two ways.
 //
-// On a new connection everything is read, flow by flow as it comes in, before
-// anything is written: load.
+// On a new connection everything is read, flow by flow as it arrives, before anything is written: load.
 //
-// After that, an audit looks for what somebody else has changed. It must not
-// get into the way of changes, so it goes in slices: a slice is some thousand
-// flows, those of a table whose cookies, which are hashes, end in the same bits.
-// A slice is fetched by a goroutine of its own while the programmer goes on
-// working, and compared when it is complete. What was written after the slice
-// was asked for is known better from the writing: every place knows the turn in
-// which it was last written or seen, and a slice says nothing about places of
-// its own turn.
+// After that, an audit searches for changes by other programs. It must not delay other changes, so it is done
+// in slices: a slice is some thousand flows, those of a table whose cookies, which are hashes, end in the same
+// bits. A slice is read by a goroutine of its own while the programmer continues, and compared when it is
+// complete. What was written after the slice was requested is newer than its contents: every place has the turn
+// in which it was last written or seen, and a slice is ignored for places of its own turn.
 //
-// When all slices have been compared, what was seen in none of them and was not
-// written since is gone.
+// When all slices have been compared, places that were seen in none of them and not written since are lost.
 
-// sliceSize is about how many flows are in a slice, auditShare the part of its
-// time that the switch may spend on audits: 1/auditShare.
+// sliceSize is the approximate number of flows in a slice, auditShare the part of its time that the switch may
+// spend on audits: 1/auditShare.
 const (
 	sliceSize  = 4096
 	auditShare = 10
@@ -41,18 +36,18 @@ type slice struct {
 	first  bool // of its audit: it begins with the plan
 	last   bool // of its audit: it brings groups and meters as well
 
-	// What was found, once it has been fetched.
+	// The results, once it has been read.
 	plan   []openflow.FlowFilter
 	flows  []openflow.PackedFlow
-	others int // flows of others that are left alone and not understood
+	others int // flows of other programs that cannot be parsed and are kept
 	groups []openflow.Group
 	meters []openflow.Meter
 	took   time.Duration
 	err    error
 }
 
-// planAudit says which slices an audit has. It asks the switch how many flows there
-// are, so that a table that somebody else uses is seen as well.
+// planAudit returns the slices of an audit. It reads the numbers of flows from the switch, so that a table that
+// another program uses is included.
 func planAudit(ctx context.Context, sw Switch) ([]openflow.FlowFilter, error) {
 	tables, err := sw.Tables(ctx)
 	if err != nil {
@@ -68,7 +63,7 @@ func planAudit(ctx context.Context, sw Switch) ([]openflow.FlowFilter, error) {
 	var list []openflow.FlowFilter
 	for _, t := range tables {
 		if t.Active == 0 {
-			continue // whatever we believe to be there was not seen
+			continue // flows that the book expects here will count as lost
 		}
 		parts := uint64(1) << bits.Len32((t.Active-1)/sliceSize)
 		for rest := range parts {
@@ -114,10 +109,10 @@ func fetchOthers(ctx context.Context, sw Switch) (groups []openflow.Group, meter
 
 // Verdicts on a flow found in the switch.
 const (
-	keep         = iota // enter it into the book: it is ours, or has to go
-	leave               // it goes by itself, as an operator's experiment should
-	wasLearned          // from a flow of ours: leave it, as long as that is wanted
-	leaveUnknown        // of somebody else, and we do not know what it does
+	keep         = iota // enter it into the book: it is the driver's, or has to be removed
+	leave               // it will expire by itself, as an operator's experiment should
+	wasLearned          // from a flow of the driver's: leave it, as long as that is wanted
+	leaveUnknown        // of another program, and cannot be parsed
 )
 
 // verdict classifies a flow that was read from the switch. The bridge is ours, so flows of others are removed, but only if they
@@ -136,9 +131,8 @@ func verdict(f openflow.FlowEntry) int {
 	return keep
 }
 
-// load reads all that is in the switch into books that have forgotten it. It
-// returns the number of flows that are ours to keep or remove, and of those that are left alone
-// because nobody knows what they do.
+// load reads all that is in the switch into books without state of the switch. It returns the number of flows
+// that are the driver's to keep or remove, and of those that are kept because they cannot be parsed.
 func (l *books) load(ctx context.Context, sw Switch) (ours, others int, err error) {
 	turn := l.nextTurn()
 	var key, effect []byte
@@ -191,14 +185,14 @@ func effectText(p *place[string], effect []byte) string {
 	return string(effect)
 }
 
-// drift is what somebody else has changed: what was found instead, or, of a group or meter that is gone, what it was.
+// drift is what another program has changed: what was found instead, or the former group or meter if it is gone.
 type drift struct {
 	flows  []openflow.PackedFlow
 	groups []openflow.Group
 	meters []openflow.Meter
 }
 
-// compare enters a slice and returns what was not as the book believed.
+// compare enters a slice and returns what differs from the book.
 func (l *books) compare(s *slice) (d drift) {
 	for _, f := range s.flows {
 		p := l.flows.places[f.Key]
@@ -225,14 +219,14 @@ func (l *books) compare(s *slice) (d drift) {
 	return d
 }
 
-// compareOthers enters all groups and meters of the switch and returns those that were not as the book believed.
+// compareOthers enters all groups and meters of the switch and returns those that differ from the book.
 func (l *books) compareOthers(groups []openflow.Group, meters []openflow.Meter, turn uint32) ([]openflow.Group, []openflow.Meter) {
 	return compareNumbered(l.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, g.Err }, turn, l.deleted),
 		compareNumbered(l.meters, meters, func(m openflow.Meter) (uint32, error) { return m.ID, m.Err }, turn, l.deleted)
 }
 
-// compareNumbered enters all groups or meters of the switch, but for those that were deleted in this turn. Those
-// that are not understood are left alone.
+// compareNumbered enters all groups or meters of the switch, except those that were deleted in this turn. Those
+// that cannot be parsed are ignored.
 func compareNumbered[T any](b *book[T], things []T, identify func(T) (uint32, error), turn uint32, deleted map[string]bool) (drifted []T) {
 	there := map[string]bool{}
 	for _, thing := range things {

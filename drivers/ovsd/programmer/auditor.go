@@ -10,15 +10,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// lostCount is how many places are looked at in one go for what is lost.
+// lostCount is how many places are checked at once for lost flows.
 const lostCount = 4096
 
-// learnsLate is how long ovs-vswitchd may go on learning from packets of before, if it is busy: several
-// times the half second within which it looks at all flows of the datapath.
+// learnsLate is how long a busy ovs-vswitchd may continue to learn from earlier packets: several times the half
+// second within which it revalidates all flows of the datapath.
 const learnsLate = 5 * time.Second
 
-// auditor decides when which slice is fetched. It belongs to the programmer;
-// only the fetching is done by other goroutines, one at a time.
+// auditor decides when which slice is read. It belongs to the programmer; other goroutines only read slices, one at
+// a time.
 type auditor struct {
 	log      *logrus.Entry
 	interval time.Duration // from one audit to the next
@@ -26,23 +26,23 @@ type auditor struct {
 	results chan *slice
 	workers sync.WaitGroup
 	timer   *time.Timer           // fires when the next slice is due
-	due     time.Time             // that is then
-	busy    bool                  // a slice is being fetched
-	past    bool                  // what that tells is of before the last restart
-	todo    []openflow.FlowFilter // slices to come; none: the audit has not begun, or has ended
+	due     time.Time             // when that is
+	busy    bool                  // a slice is being read
+	past    bool                  // its contents are from before the last restart
+	todo    []openflow.FlowFilter // remaining slices; none: the audit has not begun, or has ended
 	pause   time.Duration         // between slices
 	since   uint32                // turn of the first slice
-	rest    int                   // places left to look at for what is lost
-	unseen  uint32                // what has not been seen since this turn is lost: the first one of the last audit that ended
-	others  int                   // flows that this audit has left alone, as nobody knows what they do
+	rest    int                   // places left to check for lost flows
+	unseen  uint32                // flows that were not seen since this turn are lost: the first one of the last audit that ended
+	others  int                   // flows that this audit has kept, as they cannot be parsed
 }
 
 func newAuditor(interval time.Duration, log *logrus.Entry) *auditor {
 	return &auditor{log: log, interval: interval, results: make(chan *slice, 1), timer: time.NewTimer(interval), due: time.Now().Add(interval)}
 }
 
-// restart begins again, after a whole interval: everything is read from the switch
-// anew. A slice that is being fetched may be older than that.
+// restart begins again, after a whole interval, as everything is read from the switch again. A slice that is
+// being read may be older than that.
 func (a *auditor) restart() {
 	a.todo, a.rest, a.past = nil, 0, a.busy
 	a.next(a.interval)
@@ -58,13 +58,13 @@ func (a *auditor) scheduleNext() bool {
 	return true
 }
 
-// next has the next slice fetched after a time.
+// next schedules the next slice after a time.
 func (a *auditor) next(after time.Duration) {
 	a.due = time.Now().Add(after)
 	a.timer.Reset(after)
 }
 
-// begin fetches the next slice, or the first of an audit.
+// begin starts reading the next slice, or the first of an audit.
 func (a *auditor) begin(ctx context.Context, sw Switch, l *books) {
 	if a.busy {
 		return // its end sets the timer
@@ -83,8 +83,7 @@ func (a *auditor) begin(ctx context.Context, sw Switch, l *books) {
 	})
 }
 
-// end compares a slice that has been fetched, and tells whether it was the last
-// of its audit.
+// end compares a slice that has been read, and reports whether it was the last of its audit.
 func (a *auditor) end(s *slice, sw Switch, l *books) (complete bool) {
 	a.busy = false
 	if a.past || s.sw != sw || s.err != nil {
@@ -113,8 +112,7 @@ func (a *auditor) end(s *slice, sw Switch, l *books) (complete bool) {
 	return true
 }
 
-// findLost looks at some of the places for flows that no slice has seen, and
-// tells whether there are more to look at.
+// findLost checks some of the places for flows that no slice contained, and reports whether more are left.
 func (a *auditor) findLost(l *books) (more bool) {
 	if a.rest == 0 {
 		return false
@@ -125,7 +123,7 @@ func (a *auditor) findLost(l *books) (more bool) {
 	return rest > 0
 }
 
-// report tells how many things of a kind somebody else has changed, and which was the first.
+// report logs how many items of a kind another program has changed, and the first of them.
 func report[T any](a *auditor, kind, what string, things []T, text func(T) string) {
 	if len(things) > 0 {
 		a.log.WithFields(logrus.Fields{kind: len(things), "first": text(things[0])}).Warn(kind + " were " + what + " by somebody else, repairing")

@@ -6,13 +6,12 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// book is what a switch should have of one kind of thing (flows, groups or
-// meters), what it has, and where the two may differ. It does no I/O.
+// book is what a switch should have of one kind of item (flows, groups or meters), what it has, and where the
+// two may differ. It does no I/O.
 //
-// A switch holds one thing per place: of flows, a table, priority and match; of
-// groups and meters, a number. Several objects may claim a place. What is in
-// force is then chosen or united from all claims, and taking one away does not
-// leave a hole.
+// A switch holds one item per place: of flows, a table, priority and match; of groups and meters, a number. Several
+// objects may claim a place. The item in force is then chosen or united from all claims, so that removing one leaves
+// no gap.
 type book[T any] struct {
 	kind[T]
 
@@ -21,21 +20,21 @@ type book[T any] struct {
 	owned   map[pipeline.Key][]*place[T]
 	wanted  int         // places with a claim
 	pending int         // places where the switch may have to change
-	dirty   []*place[T] // those of them that are in no plan and not held, and some that are right by now
+	dirty   []*place[T] // those of them that are in no plan and not held, and some that are already right
 }
 
-// kind says what the book must know of the things in it.
+// kind has the functions that the book needs for its items.
 type kind[T any] struct {
 	same   func(a, b T) bool                              // the same to the switch
 	alike  func(a, b T) bool                              // the same to packets
-	unites func(thing T) bool                             // nil: none; those that it tells of are united, so no two conflict
-	choose func(place string, claims []claim[T]) claim[T] // of two or more, in the order they came
+	unites func(thing T) bool                             // nil: none; items for which it is true are united, so no two conflict
+	choose func(place string, claims []claim[T]) claim[T] // one of two or more claims, in the order in which they were added
 }
 
 // place is what one place of the switch should have and has.
 type place[T any] struct {
 	name    string
-	claims  []claim[T] // in the order they came
+	claims  []claim[T] // in the order in which they were added
 	there   bool       // the switch has something here: have
 	have    T
 	pending bool
@@ -65,7 +64,7 @@ func newBook[T any](k kind[T]) *book[T] {
 	return &book[T]{kind: k, places: map[string]*place[T]{}, owned: map[pipeline.Key][]*place[T]{}}
 }
 
-// set replaces what an object wants; nothing: the object is gone.
+// set replaces what an object wants; nothing: the object is removed.
 func (b *book[T]) set(owner pipeline.Key, wanted []entry[T]) []conflict {
 	if before := b.owned[owner]; len(before) > 0 {
 		still := make(map[string]bool, len(wanted))
@@ -105,8 +104,8 @@ func (b *book[T]) place(name string) *place[T] {
 	return p
 }
 
-// claim enters a claim. An owner that has claimed the place before keeps its
-// turn: computing an object anew must not change what is in force.
+// claim enters a claim. An owner that has claimed the place before keeps its position: computing an object
+// again must not change what is in force.
 func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflicts bool) {
 	for i := range p.claims {
 		if p.claims[i].owner == c.owner {
@@ -126,8 +125,7 @@ func (b *book[T]) claim(p *place[T], c claim[T]) (present pipeline.Key, conflict
 	return present, conflicts
 }
 
-// withdraw removes an owner's claim; one who has none, because an object wants a
-// place twice, changes nothing.
+// withdraw removes an owner's claim; without one, because an object wants a place twice, it changes nothing.
 func (b *book[T]) withdraw(p *place[T], owner pipeline.Key) {
 	before := len(p.claims)
 	p.claims = slices.DeleteFunc(p.claims, func(c claim[T]) bool { return c.owner == owner })
@@ -138,8 +136,8 @@ func (b *book[T]) withdraw(p *place[T], owner pipeline.Key) {
 	b.claimed(p)
 }
 
-// claimed looks at a place whose claims have changed. Those of many owners are united only when
-// it is planned: they often change together, and uniting them costs as much as there are.
+// claimed checks a place whose claims have changed. Claims of many owners are united only when the place is
+// planned: they often change together, and uniting them costs time for each.
 func (b *book[T]) claimed(p *place[T]) {
 	if len(p.claims) > 1 {
 		b.mark(p)
@@ -159,7 +157,7 @@ func (b *book[T]) inForce(p *place[T]) (claim[T], bool) {
 	return b.choose(p.name, p.claims), true
 }
 
-// touch looks whether the switch has to change at a place.
+// touch checks whether the switch has to change at a place.
 func (b *book[T]) touch(p *place[T]) {
 	if _, _, right := b.compare(p); right {
 		b.settle(p)
@@ -186,7 +184,7 @@ func (b *book[T]) compare(p *place[T]) (want claim[T], wanted, right bool) {
 	return want, wanted, wanted == p.there && (!wanted || b.same(p.have, want.thing))
 }
 
-// settle notes that the switch has at a place what it should.
+// settle records that the switch has at a place what it should.
 func (b *book[T]) settle(p *place[T]) {
 	if p.pending {
 		p.pending = false
@@ -200,10 +198,10 @@ func (b *book[T]) settle(p *place[T]) {
 	}
 }
 
-// found notes what the switch has at a place, and gone that it has nothing.
+// found records what the switch has at a place.
 func (b *book[T]) found(p *place[T], have T) {
 	p.there, p.have = true, have
-	// Equal things are kept once.
+	// Equal items are stored once.
 	if want, ok := b.inForce(p); ok && b.same(have, want.thing) {
 		p.have = want.thing
 	}
@@ -217,19 +215,19 @@ func (b *book[T]) setAbsent(p *place[T]) {
 	b.touch(p)
 }
 
-// forget forgets what the switch has: it is another one, or has been restarted.
+// forget drops all state of the switch: it is another one, or has been restarted.
 func (b *book[T]) forget() {
 	for _, p := range slices.Clone(b.list) {
 		b.setAbsent(p)
 	}
 }
 
-// settled tells whether all that an object wants is in the switch.
+// settled reports whether all that an object wants is in the switch.
 func (b *book[T]) settled(owner pipeline.Key) bool {
 	return !slices.ContainsFunc(b.owned[owner], func(p *place[T]) bool { return p.pending })
 }
 
-// takeDirty empties the list of places to look at; they stay pending.
+// takeDirty empties the list of places to check; they stay pending.
 func (b *book[T]) takeDirty() []*place[T] {
 	list := slices.DeleteFunc(b.dirty, func(p *place[T]) bool {
 		p.queued = false

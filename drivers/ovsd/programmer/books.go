@@ -8,47 +8,38 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// defaultChunk is how many flows are written in one bundle. The switch is busy
-// with a bundle of this size for a fraction of a second; larger ones cost more
-// per flow and keep everybody else waiting.
+// defaultChunk is how many flows are written in one bundle. The switch is busy with a bundle of this size for a
+// fraction of a second; larger ones cost more per flow and delay all other work.
 const defaultChunk = 20_000
 
-// books are what is wanted of a switch and known of it, and the order in which it is brought to what
-// they say.
+// books are the wanted and the known state of a switch, and the order in which the differences are written.
 //
-// What fits into one chunk is one bundle, and no packet sees half of it. What
-// does not is written in an order in which packets are judged right at any
-// moment:
+// What fits into one chunk is one bundle, and no packet sees a part of it. The rest is written in an order in
+// which rules apply to packets correctly at any moment:
 //
-//   - Additions go from the last table to the first, in a table from the
-//     highest priority to the lowest. A packet comes to a new flow only through
-//     earlier tables, and in a table that is not complete yet it meets either
-//     the flow that will decide its fate in the end, or nothing, as the miss
-//     comes last, and is dropped. Table 0, which lets packets in, is last of
-//     all: until then the flows of another layout, if there are any, do the work.
-//   - Deletions follow, in the opposite order: from the first table to the last,
-//     in a table from the lowest priority to the highest. If a packet was denied
-//     by the old flows and is denied by the new ones, the one flow or the other
-//     outranks everything else that can match it, at every step; the same if it
-//     was allowed.
-//   - The epoch of the tiers is last of all, whatever waits: what is judged in it is judged by all that
-//     came with it (epoch.go).
-//   - Meters come before all flows and go after them, as do groups: flows name
-//     them.
+//   - Additions go from the last table to the first, in a table from the highest priority to the lowest. A
+//     packet reaches a new flow only through earlier tables, and in an incomplete table it matches either the
+//     flow that will finally decide, or none, as the miss comes last, and is dropped. Table 0, which admits
+//     packets, is the very last: until then the flows of another layout, if there are any, are used.
+//   - Deletions follow, in the opposite order: from the first table to the last, in a table from the lowest
+//     priority to the highest. If the old flows and the new ones deny a packet, one of them has a higher
+//     priority than everything else that can match it, at every step; the same if both allow it.
+//   - The epoch of the tiers is the last of all, whatever is pending: connections in it are evaluated by all
+//     that came with it (epoch.go).
+//   - Meters and groups are added before all flows and deleted after them, as flows refer to them.
 //
-// When the pipeline's own flows are in the switch, what concerns everybody
-// (networks and rules) comes before endpoints, and whatever somebody waits for,
-// or was changed since, overtakes the rest. Endpoints that are missing meanwhile
-// cannot be reached, or are reached as a bridge reaches those whom it does not
-// know; what they send from other nodes is dropped.
+// When the pipeline's own flows are in the switch, objects that concern all endpoints (networks and rules) come
+// before endpoints, and objects for which a Sync waits, or that were changed since, come before the rest.
+// Endpoints that are missing meanwhile cannot be reached, or are reached as a bridge reaches unknown ones; what
+// they send from other nodes is dropped.
 type books struct {
 	whole     int // flows in a bundle
-	chunk     int // the same, or fewer while it is searched for what has no answer (silence.go)
+	chunk     int // the same, or fewer while a change without an answer is searched for (silence.go)
 	flows     *book[string]
 	groups    *book[openflow.Group]
 	meters    *book[openflow.Meter]
 	plan      []*place[string] // flows to be written, in this order
-	held      []func()         // bring back what was put aside
+	held      []func()         // functions that bring back held places
 	flushes                    // of connections
 	learned   learned
 	epoch     epoch
@@ -80,23 +71,22 @@ func (l *books) set(owner pipeline.Key, p packed) []conflict {
 	return found
 }
 
-// settled tells whether all that an object wants is in the switch.
+// settled reports whether all that an object wants is in the switch.
 func (l *books) settled(owner pipeline.Key) bool {
 	return l.flows.settled(owner) && l.groups.settled(owner) && l.meters.settled(owner)
 }
 
-// nextTurn begins a turn: from now on, what is written is newer than what an
-// audit asks for now.
+// nextTurn begins a turn: from now on, what is written is newer than what an audit requests now.
 func (l *books) nextTurn() uint32 {
 	l.turn++
 	l.deleted = map[string]bool{}
 	return l.turn
 }
 
-// pending is the number of places where the switch has to change.
+// pending counts the places where the switch has to change.
 func (l *books) pending() int { return l.flows.pending + l.groups.pending + l.meters.pending }
 
-// forget forgets what the switch has.
+// forget drops all state of the switch.
 func (l *books) forget() {
 	l.noteFormer()
 	l.flows.forget()
@@ -106,7 +96,7 @@ func (l *books) forget() {
 	l.plan, l.held, l.deleted = nil, nil, map[string]bool{}
 }
 
-// release brings back what was put aside because it had been refused.
+// release brings back the places that were held because they had been refused.
 func (l *books) release() {
 	held := l.held
 	l.held = nil
@@ -117,30 +107,29 @@ func (l *books) release() {
 
 // step is a difference to write.
 type step struct {
-	owner   pipeline.Key // whom a refusal concerns, see answerable
+	owner   pipeline.Key // to which a refusal is attributed, see answerable
 	message openflow.Message
 	judges  bool // as in problem
 	difference
 }
 
-// difference takes note of what has become of a step.
+// difference records the result of a step.
 type difference interface {
-	done() // the switch has done it
-	hold() // it is put aside
+	done() // the switch has applied it
+	hold() // it is held
 }
 
-// batch is what is written next: meters one by one, the rest in one bundle.
+// batch is the next to be written: meters one by one, the rest in one bundle.
 type batch struct {
 	meters, bundle, oldMeters []step
-	blocked                   []pipeline.Key // objects with a step that judges and was put aside
+	blocked                   []pipeline.Key // objects with a step that judges and was held
 }
 
-// next returns what to write next. Objects that are urgent come first where
-// that is safe; those that are blocked are put aside.
+// next returns the next batch. Urgent objects come first where that is safe; blocked ones are held.
 func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
 	var b batch
 	var oldGroups []step
-	flows := l.nextFlows(urgent, blocked) // first: what is left of the plan may name groups and meters
+	flows := l.nextFlows(urgent, blocked) // first: the rest of the plan may refer to groups and meters
 	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
 	l.keepBuckets()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
@@ -161,8 +150,7 @@ func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) bat
 	return b
 }
 
-// split makes the steps of meters or groups. Those to be deleted wait until no
-// flow names them any more.
+// split makes the steps of meters or groups. Those to be deleted wait until no flow refers to them any more.
 func split[T any](l *books, b *book[T], blocked func(pipeline.Key) bool, message messageOf[T]) (wanted, old []step) {
 	for _, p := range b.takeDirty() {
 		if len(p.claims) == 0 && len(l.plan) > 0 {
@@ -181,7 +169,7 @@ func split[T any](l *books, b *book[T], blocked func(pipeline.Key) bool, message
 	return wanted, old
 }
 
-// nextFlows returns the flows to look at next, in order. Those that are blocked are in no hurry.
+// nextFlows returns the next flows to check, in order. Blocked ones are not urgent.
 func (l *books) nextFlows(urgent []pipeline.Key, blocked func(pipeline.Key) bool) []*place[string] {
 	if len(l.plan) == 0 {
 		list := l.order(l.flows.takeDirty())
@@ -233,12 +221,12 @@ func (l *books) adoptRewritten(p *place[string]) bool {
 	return true
 }
 
-// unfinished tells whether there is something to write, or to put aside.
+// unfinished reports whether there is something to write, or to hold.
 func (l *books) unfinished() bool {
 	return len(l.plan)+len(l.flows.dirty)+len(l.groups.dirty)+len(l.meters.dirty) > 0
 }
 
-// order sorts flows as is said at books.
+// order sorts flows as described at books.
 func (l *books) order(list []*place[string]) []*place[string] {
 	based := l.flows.settled(baseKey)
 	rank := func(p *place[string]) int {
@@ -265,8 +253,8 @@ func (l *books) order(list []*place[string]) []*place[string] {
 	return list
 }
 
-// messageOf makes the message that gives a place what it should have. There
-// tells whether it has something now, wanted whether it should.
+// messageOf makes the message that gives a place what it should have. there is whether it has
+// something now, wanted whether it should.
 type messageOf[T any] func(place string, thing T, there, wanted bool) openflow.Message
 
 func flowMessage(place, effect string, _, wanted bool) openflow.Message {
@@ -297,7 +285,7 @@ func meterMessage(_ string, m openflow.Meter, there, wanted bool) openflow.Messa
 	return openflow.MeterMod{Command: openflow.MeterAdd, Meter: m}
 }
 
-// stepOf makes the step of a place, if it needs one and may have it now. Of one that may not it tells the owner.
+// stepOf makes the step of a place, if it needs one and is not blocked. If it is, the step contains the owner only.
 func stepOf[T any](l *books, b *book[T], p *place[T], blocked func(pipeline.Key) bool, message messageOf[T]) (step, bool) {
 	want, wanted, right := b.compare(p)
 	if right {
@@ -322,7 +310,7 @@ type differenceAt[T any] struct {
 	books  *books
 	book   *book[T]
 	place  *place[T]
-	wanted bool // something is to be there: want
+	wanted bool // something is wanted there: want
 	want   T
 }
 

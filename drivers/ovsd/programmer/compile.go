@@ -19,9 +19,8 @@ type compiled struct {
 // compileBlock is how many objects are computed before they are entered.
 const compileBlock = 1024
 
-// compile computes what objects need anew. That is most of the work of a large
-// change, and an object's needs depend on that object alone: all processors
-// share it.
+// compile computes what objects need again. That is most of the work of a large change, and an object's needs
+// depend on that object alone: it is done on all processors.
 func (p *Programmer) compile(keys []pipeline.Key) {
 	for block := range slices.Chunk(keys, compileBlock) {
 		results := make([]compiled, len(block))
@@ -32,7 +31,7 @@ func (p *Programmer) compile(keys []pipeline.Key) {
 	}
 }
 
-// compileAll computes everything anew: the switch is another one.
+// compileAll computes everything again: the switch is another one.
 func (p *Programmer) compileAll() {
 	p.compiler = p.config.Compiler(p.fixed, p.can)
 	p.enter(packedFor(baseKey, p.compiler.Base(), nil))
@@ -53,7 +52,7 @@ func (p *Programmer) compiled(key pipeline.Key) compiled {
 	return packedFor(key, wants, err)
 }
 
-// packedFor packs what was computed for an object, if it could be.
+// packedFor packs what was computed for an object, unless that failed.
 func packedFor(key pipeline.Key, wants pipeline.Wants, err error) compiled {
 	c := compiled{key: key, err: err}
 	if err == nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// conflicts are the places for which two objects want different things, by the one that came later. The switch has what
-// chooseFlow prefers, so of two endpoints or services one lacks something: they are told in the status until one gives way.
-// That rules differ is what priorities are for.
+// conflicts are the places for which two objects want different items, by the one that came later. The switch
+// has what chooseFlow prefers, so of two endpoints or services one lacks something: they are in the status
+// until one changes. Rules are not included: priorities decide between them.
 type conflicts map[pipeline.Key][]conflict
 
-// note takes what an object is in conflict about now, instead of what it was.
+// note replaces the present conflicts of an object.
 func (c conflicts) note(newcomer pipeline.Key, found []conflict) {
 	delete(c, newcomer)
 	if len(found) > 0 && hasAddress(newcomer) {
@@ -24,7 +24,7 @@ func (c conflicts) note(newcomer pipeline.Key, found []conflict) {
 // conflictsTold is how many conflicts the status names at most.
 const conflictsTold = 10
 
-// tell names the pairs of objects that are in conflict still.
+// tell names the pairs of objects that are still in conflict.
 func (c conflicts) tell(flows *book[string]) []string {
 	pairs := map[string]bool{}
 	for _, found := range c {
@@ -41,7 +41,7 @@ func (c conflicts) tell(flows *book[string]) []string {
 	return told
 }
 
-// String names the two objects, whichever came first.
+// String names the two objects, in an order that does not depend on which came first.
 func (c conflict) String() string {
 	var pair []string
 	for _, key := range []pipeline.Key{c.present, c.newcomer} {
@@ -51,7 +51,7 @@ func (c conflict) String() string {
 	return fmt.Sprintf("%s and %s want different flows for the same packets", pair[0], pair[1])
 }
 
-// isOpen tells whether both objects of a conflict still claim the place, with different contents.
+// isOpen reports whether both objects of a conflict still claim the place, with different contents.
 func (b *book[T]) isOpen(c conflict) bool {
 	p := b.places[c.place]
 	if p == nil {

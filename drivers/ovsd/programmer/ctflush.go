@@ -157,8 +157,8 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 	}
 }
 
-// isDone tells whether a flush is complete: a wanted group makes its connections again, its buckets are removed, or, if it
-// has none, all rounds have run.
+// isDone reports whether a flush is complete: a wanted group makes its connections again, its buckets are removed,
+// or, if it has none, all rounds have run.
 func (l *books) isDone(e *ctFlush) bool {
 	if len(e.groups) == 0 {
 		return e.rounds == 0 || l.made[e.connections] > 0
@@ -178,7 +178,7 @@ func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
 	return places
 }
 
-// due tells whether the next round of a flush may run. The first one waits until the switch has confirmed the groups
+// due reports whether the next round of a flush may run. The first one waits until the switch has confirmed the groups
 // in which the buckets have weight 0.
 func (l *books) due(e *ctFlush) bool {
 	if l.flushing[e.connections] != e || e.rounds == 0 || l.made[e.connections] > 0 {
@@ -217,7 +217,7 @@ func (l *books) nextFlushes(most int) (flushes []openflow.CTFlush, ends []*ctFlu
 	return flushes, ends
 }
 
-// noneUrgent tells whether all due flushes in the queue are patient.
+// noneUrgent reports whether all due flushes in the queue are patient.
 func (l *books) noneUrgent() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
@@ -278,7 +278,7 @@ func (l *books) flushNothing() {
 	}
 }
 
-// hasLater tells whether flushes have rounds left, or departed endpoints have records to remove.
+// hasLater reports whether flushes have rounds left, or departed endpoints have records to remove.
 func (f *flushes) hasLater() bool {
 	return len(f.departed) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// keepBuckets keeps those buckets in groups about to change whose connections have to be ended first, as far as they fit into
-// a message beside those that are wanted: a group that does not fit would stay as it is, with providers that are gone. The
-// connections of the others are ended without a bucket, and by this run only.
+// keepBuckets retains those buckets in groups about to change whose connections have to be ended first, as far
+// as they fit into a message beside the wanted ones: a group that does not fit would stay as it is, with
+// removed providers. The connections of the others are ended without a bucket, and by this run only.
 func (l *books) keepBuckets() {
 	for _, p := range slices.Clone(l.groups.dirty) {
 		if !p.pending {
@@ -37,7 +37,7 @@ func (l *books) keepBuckets() {
 	}
 }
 
-// fitting is what fits of a group of buckets that are to be ended, and what connections the others make.
+// fitting returns as much of a group of buckets to be ended as fits, and the connections of the other buckets.
 func fitting(g openflow.Group, room int) (kept openflow.Group, left []openflow.CTFlush) {
 	kept = openflow.Group{ID: g.ID, Type: g.Type}
 	for _, b := range g.Buckets {
@@ -57,13 +57,13 @@ func sizeOf(g openflow.Group) (bytes int) {
 	return bytes
 }
 
-// leave notes that a group keeps no bucket of the connections.
+// leave records that a group retains no bucket of the connections.
 func (e *ctFlush) leave(group string) {
 	e.groups = slices.DeleteFunc(e.groups, func(g string) bool { return g == group })
 }
 
-// flushOf ends connections that a group has made. Several groups make the same ones, for clients of
-// different kinds; with each that comes the rounds begin anew.
+// flushOf ends connections that a group has made. Several groups make the same ones, for clients of different
+// kinds; each added one restarts the rounds.
 func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
 	e := l.flushing[c]
 	switch {
@@ -76,7 +76,7 @@ func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
 	return e
 }
 
-// uniteGroups adds the buckets that are to be ended to those that an object wants.
+// uniteGroups adds the buckets that are to be ended to the wanted ones.
 func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group] {
 	best, there := wantedBy(claims)
 	i := slices.IndexFunc(claims, isFlushed)
@@ -94,7 +94,7 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 
 func isFlushed(c claim[openflow.Group]) bool { return c.owner.Kind == kindFlushed }
 
-// wantedBy is what the object wants that came last, if there is one.
+// wantedBy returns the claim of the object that came last, if there is one.
 func wantedBy(claims []claim[openflow.Group]) (best claim[openflow.Group], there bool) {
 	for _, c := range slices.Backward(claims) {
 		if !isFlushed(c) {
@@ -104,8 +104,8 @@ func wantedBy(claims []claim[openflow.Group]) (best claim[openflow.Group], there
 	return best, false
 }
 
-// releaseBuckets lets the groups go without the buckets that they keep of the connections. Those
-// of others are kept again when the groups are written.
+// releaseBuckets removes the retained buckets of the connections from the groups. Those of others are retained
+// again when the groups are written.
 func (l *books) releaseBuckets(e *ctFlush) {
 	for _, p := range l.placesOf(e) {
 		if slices.ContainsFunc(p.claims, func(c claim[openflow.Group]) bool {

@@ -11,22 +11,24 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// When an endpoint is gone its connections are ended, or whoever gets its address next would have
-// them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
-// half a second more the datapath may know the flows, unless it begins that late. Rounds and steps are those of ctflush.go.
+// When an endpoint is removed its connections are ended, as otherwise the next owner of its address would have them.
+// That begins when its flows are deleted, as a packet would create them again before. It is done twice, as the
+// datapath may have the flows for another half second, unless it begins that late. Rounds and steps are those of
+// ctflush.go.
 //
-// Until that is done the switch has a note of the endpoint (pipeline.Departed), for a driver that was killed meanwhile.
+// Until that is done the switch has a record of the endpoint (pipeline.Departed), for a driver that was killed
+// meanwhile.
 //
-// Of an endpoint that went while no driver ran nobody tells. In a routed network its flows do, which are still in
-// the switch; those of a bridged one do not say what addresses it had. That nobody wants flows does not mean that
-// their endpoint has gone: its node may not be known yet, or its port have no number.
+// Nothing reports an endpoint that was removed while no driver ran. In a routed network its flows do, which are
+// still in the switch; those of a bridged one do not contain its addresses. Flows that no object wants do not
+// mean that their endpoint is removed: its node may be unknown yet, or its port have no number.
 const endpointRounds = 2
 
-// kindDeparted is the kind of who claims the note of an endpoint that is gone.
+// kindDeparted is the kind of the owner of a removed endpoint's record.
 const kindDeparted pipeline.Kind = "departed"
 
-// flushEndpoint has the connections of an endpoint ended, those of each address by themselves: another endpoint may have one of them
-// before the other's are ended.
+// flushEndpoint schedules the end of an endpoint's connections, those of each address separately: another
+// endpoint may get one of them before the other's are ended.
 func (l *books) flushEndpoint(e pipeline.Endpoint) {
 	four, six := e, e
 	four.IPv6, six.IPv4 = netip.Addr{}, netip.Addr{}
@@ -47,7 +49,7 @@ func (l *books) flushAddress(e pipeline.Endpoint) {
 	}
 }
 
-// forgetDeparted takes out the notes of endpoints whose connections are ended.
+// forgetDeparted deletes the records of endpoints whose connections are ended.
 func (l *books) forgetDeparted() {
 	for owner, e := range l.departed {
 		if !slices.ContainsFunc(pipeline.ConnectionsOf(e), func(c openflow.CTFlush) bool { return l.flushing[c] != nil }) {
@@ -57,8 +59,9 @@ func (l *books) forgetDeparted() {
 	}
 }
 
-// flushUnknown has the connections ended of endpoints that the switch has flows of and nobody knows, and of the addresses
-// that others have no more. It does so once after a change with all that exist: of those that go later the changes tell.
+// flushUnknown schedules the end of connections of endpoints that the switch has flows of and that do not
+// exist, and of their addresses that have changed. It does so once after a change with all that exist: later
+// removals are reported by changes.
 func (p *Programmer) flushUnknown() {
 	known := make(map[uint64]*pipeline.Endpoint, len(p.known)+len(p.objects))
 	taken := map[inVRF]bool{}
@@ -73,7 +76,7 @@ func (p *Programmer) flushUnknown() {
 			}
 		}
 	}
-	if p.known == nil { // nobody says who exists, and no flow who has gone, but for the notes
+	if p.known == nil { // neither the existing endpoints nor the removed ones are known, except by records
 		known = nil
 	}
 	p.known = nil
@@ -86,9 +89,9 @@ type inVRF struct {
 	addr netip.Addr
 }
 
-// flushAllBut has the connections ended of endpoints with flows under cookies that are not known, or with another address
-// than the one that is. Of a known cookie without an endpoint nobody says which addresses it has. Those of addresses that are
-// taken are spared. Without known only those go of which there is a note.
+// flushAllBut schedules the end of connections of endpoints with flows under unknown cookies, or with another
+// address than the known one. The addresses of a known cookie without an endpoint are unknown. Addresses that
+// are taken are spared. If known is nil, only those with a record are ended.
 func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint, taken map[inVRF]bool) {
 	for _, p := range slices.Clone(l.flows.list) {
 		if !p.there {
@@ -118,8 +121,8 @@ func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint, taken map[inVRF
 	}
 }
 
-// spareEndpoint spares the connections of an endpoint that has the address of one that has left: there are no more
-// rounds than the first, which is urgent then, and if that has been, none.
+// spareEndpoint spares the connections of an endpoint that has the address of a removed one: only the first
+// round is done, which is urgent then, and if that is done, none.
 func (l *books) spareEndpoint(e pipeline.Endpoint) {
 	if len(l.flushing) == 0 {
 		return
@@ -136,7 +139,7 @@ func (l *books) spareEndpoint(e pipeline.Endpoint) {
 	}
 }
 
-// noteFlowsOut lets what waits begin once the switch has no flow that it should not have.
+// noteFlowsOut starts the waiting flushes once the switch has no unwanted flow.
 func (l *books) noteFlowsOut(now time.Time) {
 	if !l.leaving || l.unfinished() {
 		return

@@ -7,8 +7,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// scheduleFlushes has connections ended: those that have had no round yet, or all that
-// are to have one more.
+// scheduleFlushes schedules connections to be ended: those that have had no round yet, or all that need another one.
 func (p *Programmer) scheduleFlushes(again bool) {
 	p.books.queueFlushes(again, time.Now())
 	if p.flushAgain == nil && p.books.hasLater() {
@@ -17,7 +16,7 @@ func (p *Programmer) scheduleFlushes(again bool) {
 	p.planFlushes()
 }
 
-// planFlushes has the next step begin in time.
+// planFlushes schedules the next step.
 func (p *Programmer) planFlushes() {
 	p.flushSoon = nil
 	if len(p.books.queue) > 0 {
@@ -25,10 +24,10 @@ func (p *Programmer) planFlushes() {
 	}
 }
 
-// flushSome ends the next few connections. What the switch does not answer is tried again.
+// flushSome ends the next few connections. Flushes without an answer are repeated.
 func (p *Programmer) flushSome(ctx context.Context) {
 	if p.sw == nil || !p.loaded {
-		return // what is to be ended is looked up with the rest
+		return // flushes are found again when the switch is read
 	}
 	began := time.Now()
 	flushes, ends := p.books.nextFlushes(p.pace.atOnce())

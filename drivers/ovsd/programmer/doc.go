@@ -1,4 +1,4 @@
-// Package programmer makes the flows, groups and meters of a switch equal to the objects that are wanted, and keeps them so.
+// Package programmer makes the flows, groups and meters of a switch match the wanted objects, and keeps them so.
 //
 //	objects (Update) --> compile.go --> book.go: what each place should have
 //	                                      |
@@ -6,22 +6,23 @@
 //	                                      |
 //	        <-- writer.go <-- bundles <-- books.go: the difference, in order
 //
-// It knows nothing of bridges, ports and links: what it needs of them it asks by the functions of its Config.
+// It has no knowledge of bridges, ports and links: what it needs of them it gets by the functions of its Config.
 //
-// A place is what a switch holds one thing at: of flows a table, priority and match. Several objects may ask for the same
-// one, an address that moved from one endpoint to another, for example; book.go and kinds.go tell what is in force then,
-// conflicts.go and overflow.go who is told of it.
+// A place is where a switch holds one item: of flows a table, priority and match. Several objects may claim the
+// same one, for example an address that moved from one endpoint to another; book.go and kinds.go decide which
+// item is in force then, conflicts.go and overflow.go report the others.
 //
-// What is written together and in which order, so that packets are judged right at any moment, is told in books.go;
-// epoch.go tells when connections that were admitted before are judged anew.
+// books.go describes what is written together and in which order, so that rules apply to packets correctly at
+// any moment; epoch.go when admitted connections are evaluated again.
 //
-// Nothing is written before the objects have been given as a whole. Somebody may change what is in the switch: an audit
+// Nothing is written before the objects are complete. Other programs may change the switch: an audit
 // finds that (audit.go, auditor.go).
 //
-// A flow that the switch refuses must not keep others out: a refused bundle is halved until the refused object is alone
-// (writer.go). Its Sync returns the refusal, as do those that share a place with it (answerable.go), and it is tried again
-// later. A switch that does not answer is another matter (stall.go, silence.go).
+// A flow that the switch refuses must not delay others: a refused bundle is halved until the refused object is
+// alone (writer.go). Its Sync returns the refusal, as do those that share a place with it (answerable.go), and
+// it is retried later. A switch that does not answer is another case (stall.go, silence.go).
 //
-// When something goes, its connections, which the switch tracks, are ended: ctflush.go, ctflush_endpoints.go, and
-// flushpace.go, which leaves the switch its time. Flows that the switch learns by itself are in learned.go.
+// When an endpoint or provider is removed, its connections, which the switch tracks, are ended:
+// ctflush.go, ctflush_endpoints.go, and flushpace.go, which limits the switch's time for it. Flows
+// that the switch learns by itself are in learned.go.
 package programmer

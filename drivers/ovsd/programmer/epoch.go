@@ -37,19 +37,20 @@ func (l *books) setEpochWithheld(withheld bool) {
 	}
 }
 
-// isEpoch tells whether the epoch wants a flow.
+// isEpoch reports whether the epoch wants a flow.
 func isEpoch(p *place[string]) bool {
 	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
-// affectsJudgement tells whether policies may be judged wrongly while the switch refuses a step at a place: a rule is missing, or an
-// endpoint has its former class. An endpoint without flows counts as unknown; meters and groups do not matter.
+// affectsJudgement reports whether policies may be judged wrongly while the switch refuses a step at a place: a rule
+// is missing, or an endpoint has its former class. An endpoint without flows counts as unknown; meters and groups do
+// not matter.
 func affectsJudgement(p *place[string]) bool {
 	ofTier := func(c claim[string]) bool { return c.owner.Kind == pipeline.KindTierRule }
 	return slices.ContainsFunc(p.claims, ofTier) || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
 }
 
-// affectsJudgement tells whether one of the refused steps affects judgement.
+// affectsJudgement reports whether one of the refused steps affects judgement.
 func (r refused) affectsJudgement() bool {
 	for _, problem := range r {
 		if problem.judges {

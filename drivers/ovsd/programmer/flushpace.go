@@ -2,13 +2,13 @@ package programmer
 
 import "time"
 
-// While a flush walks through the table of connections, ovs-vswitchd adds no port and takes no flow: a pod that comes
-// waits; and where it forwards packets itself, by the thread that does the rest, as it does between links of the
-// kernel, they wait, too. In a table of 100,000 connections, which one flooding pod fills, that has been seen to be 0.1
-// s for each flush. Flushes are timed, so that a step is about as long as flushStep, or one flush where that is longer.
-// After it the switch has as much time for others; and up to restParts times as much where a flush is long and what it
-// ends can wait. So those hold up few of the pods that come. They are over in patientTime, before the address of a pod
-// that has gone is given to another one (netmaster/master/cooldown.go), if the switch can do that in half of its time.
+// While a flush walks the table of connections, ovs-vswitchd adds no port and accepts no flow: new pods wait.
+// If it forwards packets itself, in the thread that does the rest, as it does between links of the kernel, they
+// wait, too. In a table of 100,000 connections, which one flooding pod fills, each flush took 0.1 s. Flushes
+// are timed, so that a step is about as long as flushStep, or one flush if that is longer. After it the switch
+// has as much time for others; and up to restParts times as much if a flush is long and can wait. So those
+// delay few of the new pods. They are done in patientTime, before the address of a removed pod is assigned to
+// another one (netmaster/master/cooldown.go), if the switch can do that in half of its time.
 const (
 	flushStep   = 10 * time.Millisecond
 	flushMost   = 2 // in a step: the table may have grown since the last one
@@ -18,14 +18,14 @@ const (
 	patientTime = 40 * time.Second
 )
 
-// flushPace is what the last step tells of how long flushes take. Its zero value is that of no step.
+// flushPace is the duration of flushes in the last step. Its zero value means that there was no step.
 type flushPace struct {
 	ended time.Time
 	took  time.Duration
 	each  time.Duration
 }
 
-// note notes a step of some flushes.
+// note records a step of some flushes.
 func (p *flushPace) note(flushes int, began, ended time.Time) {
 	if flushes > 0 {
 		took := ended.Sub(began)
@@ -33,15 +33,15 @@ func (p *flushPace) note(flushes int, began, ended time.Time) {
 	}
 }
 
-// isLong tells whether a flush takes so long that it delays other work noticeably.
+// isLong reports whether a flush takes so long that it delays other work noticeably.
 func (p *flushPace) isLong() bool { return p.each > flushLong }
 
-// atOnce is how many flushes the next step is to have.
+// atOnce returns the number of flushes of the next step.
 func (p *flushPace) atOnce() int {
 	return max(1, min(flushMost, int(flushStep/max(p.each, 1))))
 }
 
-// next is when the next step may begin, if so many flushes are to come and can wait, or cannot.
+// next returns when the next step may begin, with so many flushes left that can wait, or cannot.
 func (p *flushPace) next(patient bool, left int) time.Time {
 	rest := p.took
 	if patient && p.isLong() {

@@ -9,17 +9,17 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// inbox is where callers leave work for the programmer.
+// inbox holds the input of callers for the programmer.
 type inbox struct {
-	news notify.Signal // there is something to look at
+	news notify.Signal // there is input
 
 	mu      sync.Mutex
 	changes []drivers.Change
-	taken   bool // changes have been taken, and the programmer has not said what has become of them
+	taken   bool // changes have been taken, and the programmer has not reported their results
 	waiting []*ticket
 }
 
-// ticket is somebody who waits in Sync.
+// ticket is a waiting call of Sync.
 type ticket struct {
 	keys []pipeline.Key // none: all
 	done chan error     // gets one value
@@ -34,8 +34,7 @@ func (in *inbox) put(c drivers.Change) {
 	in.news.Send()
 }
 
-// wait returns a ticket that is answered once everything put before is in the
-// switch.
+// wait returns a ticket that is answered once everything put before is in the switch.
 func (in *inbox) wait(keys ...pipeline.Key) *ticket {
 	t := &ticket{keys: keys, done: make(chan error, 1)}
 	in.mu.Lock()
@@ -45,29 +44,29 @@ func (in *inbox) wait(keys ...pipeline.Key) *ticket {
 	return t
 }
 
-// leave takes back a ticket that has not been answered.
+// leave removes a ticket that has not been answered.
 func (in *inbox) leave(t *ticket) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.waiting = slices.DeleteFunc(in.waiting, func(other *ticket) bool { return other == t })
 }
 
-// settled tells whether what the programmer has last said of itself is about all changes.
+// settled reports whether the programmer's last report covers all changes.
 func (in *inbox) settled() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return len(in.changes) == 0 && !in.taken
 }
 
-// noteReported records that the results of the changes that were taken have been reported.
+// noteReported records that the results of the taken changes have been reported.
 func (in *inbox) noteReported() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.taken = false
 }
 
-// take empties the inbox. Those who wait do so for these changes, or for
-// changes taken earlier; they stay until they are answered or leave.
+// take empties the inbox. The tickets wait for these changes, or for changes taken earlier; they stay
+// until they are answered or leave.
 func (in *inbox) take() ([]drivers.Change, []*ticket) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -76,7 +75,7 @@ func (in *inbox) take() ([]drivers.Change, []*ticket) {
 	return changes, slices.Clone(in.waiting)
 }
 
-// answer ends the waiting of a ticket.
+// answer answers a ticket.
 func (in *inbox) answer(t *ticket, err error) {
 	in.leave(t)
 	t.done <- err

@@ -8,12 +8,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// The three kinds of things a switch holds. Flows are hundreds of thousands and
-// are kept packed: the place is the key of the flow, the thing its effect.
+// The three kinds of items in a switch. There are hundreds of thousands of flows, so they are stored packed:
+// the place is the key of the flow, the item its effect.
 
-// flowKind: clauses of conjunctions are united; between rules the pipeline
-// decides, so that the outcome does not depend on who came first; otherwise the
-// last to come is in force, as with an address that has moved.
+// flowKind unites clauses of conjunctions; between rules the pipeline decides, so that the result does not
+// depend on which came first; otherwise the last one is in force, as with an address that has moved.
 func flowKind() kind[string] {
 	return kind[string]{
 		same:   sameEffect,
@@ -23,12 +22,12 @@ func flowKind() kind[string] {
 	}
 }
 
-// sameEffect compares bytes, and if they differ what they mean.
+// sameEffect compares bytes, and if they differ their meaning.
 func sameEffect(a, b string) bool { return a == b || flowOf(a).SameEffect(flowOf(b)) }
 
 func isClause(effect string) bool { return pipeline.IsClause(flowOf(effect)) }
 
-// flowOf is a flow with an effect, at no place in particular.
+// flowOf returns a flow with an effect, at no particular place.
 func flowOf(effect string) openflow.Flow {
 	return openflow.PackedFlow{Key: "\x00\x00\x00", Effect: effect}.Flow()
 }
@@ -40,12 +39,12 @@ func withCookieOf(a, b string) string {
 	return cookie + rest
 }
 
-// cookieOf takes the cookie off an effect: its first 8 bytes.
+// cookieOf splits the cookie from an effect: its first 8 bytes.
 func cookieOf(effect string) (cookie, rest string) { return effect[:8], effect[8:] }
 
-// chooseFlow unites flows of a place, or prefers one of them by what they are
-// and whose, not by when they came: every node chooses the same, also after a
-// restart. Of two endpoints, or two services, with one address that with the lesser id has it.
+// chooseFlow unites flows of a place, or prefers one of them by their contents and owners, not by their order:
+// every node chooses the same, also after a restart. Of two endpoints, or two services, with one address the
+// one with the lesser id has it.
 func chooseFlow(place string, claims []claim[string]) claim[string] {
 	all := unite(place, claims)
 	best := all[len(all)-1]
@@ -62,12 +61,12 @@ func flowAt(place string, c claim[string]) openflow.Flow {
 	return openflow.PackedFlow{Key: place, Effect: c.thing}.Flow()
 }
 
-// maxClauses is how many clauses a flow can have: with 16 bytes each, and what else it is made
-// of, it has to fit into a message of 65535 bytes.
+// maxClauses is how many clauses a flow can have: with 16 bytes each, and its other parts, it has to
+// fit into a message of 65535 bytes.
 const maxClauses = 4000
 
-// unite makes one claim, which comes last, of all that can be united. Of too many clauses those
-// of the conjunctions with the highest numbers are left out, which then apply to nothing.
+// unite makes one claim, which comes last, of all that can be united. Of too many clauses those of the
+// conjunctions with the highest numbers are omitted, which then match nothing.
 func unite(place string, claims []claim[string]) (all []claim[string]) {
 	if !anyClause(claims) {
 		return claims
@@ -101,8 +100,8 @@ func unite(place string, claims []claim[string]) (all []claim[string]) {
 	return append(all, united)
 }
 
-// anyClause tells whether there are clauses among claims. Many services have the same flow for what a pod
-// answers, each under its own cookie, so what has been found out about one effect holds for the next.
+// anyClause reports whether there are clauses among claims. Many services have the same flow for a pod's
+// answers, each under its own cookie, so the result for one effect holds for the next.
 func anyClause(claims []claim[string]) bool {
 	known := ""
 	for _, c := range claims {
@@ -116,12 +115,12 @@ func anyClause(claims []claim[string]) bool {
 	return false
 }
 
-// isRule tells whether several objects of a kind may want flows for the same packets.
+// isRule reports whether several objects of a kind may want flows for the same packets.
 func isRule(k pipeline.Key) bool {
 	return k.Kind == pipeline.KindRule || k.Kind == pipeline.KindTierRule
 }
 
-// hasAddress tells whether objects of a kind have addresses of their own.
+// hasAddress reports whether objects of a kind have addresses of their own.
 func hasAddress(k pipeline.Key) bool {
 	return k.Kind == pipeline.KindEndpoint || k.Kind == pipeline.KindService
 }
@@ -136,10 +135,10 @@ func meterKind() kind[openflow.Meter] {
 
 func lastClaim[T any](_ string, claims []claim[T]) claim[T] { return claims[len(claims)-1] }
 
-// numbered is the place of a group or meter.
+// numbered returns the place of a group or meter.
 func numbered(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
 
-// packed is what an object wants, as the books hold it.
+// packed is what an object wants, as stored in the books.
 type packed struct {
 	flows  []entry[string]
 	groups []entry[openflow.Group]
@@ -167,7 +166,7 @@ func pack(w pipeline.Wants) (packed, error) {
 	return p, nil
 }
 
-// describePlace is a flow's match in words.
+// describePlace returns a flow's match in words.
 func describePlace(place string) string {
 	nothing, err := openflow.Flow{}.Effect()
 	if err != nil {

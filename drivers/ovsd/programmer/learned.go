@@ -8,23 +8,23 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// Flows that the switch learns end with their time, or with the last flow that learns them; but
-// ovs-vswitchd learns some anew after that, from packets that it counts late: within half a second
-// if it is not busy. Audits remove what belongs to nobody, and one comes soon after somebody stopped
-// learning. It is not taken for a change by somebody else.
+// Flows that the switch learns end with their timeout, or with the last flow that learns them; but ovs-vswitchd
+// learns some again after that, from packets that it counts late: within half a second if it is not busy.
+// Audits remove those that no object wants, and one is scheduled soon after an object stopped learning. They do
+// not count as changes by other programs.
 
 // learned are the cookies of the flows that wanted objects learn.
 type learned struct {
-	cookies map[uint64]int // by how many flows
+	cookies map[uint64]int // by the number of flows that learn them
 	by      map[pipeline.Key][]uint64
-	ended   bool // something is learned no more, and no audit has been asked for since
+	ended   bool // some are not learned any more, and no audit has been scheduled since
 }
 
 func newLearned() learned {
 	return learned{cookies: map[uint64]int{}, by: map[pipeline.Key][]uint64{}}
 }
 
-// want enters what is learned for an owner.
+// want sets what is learned for an owner.
 func (l *learned) want(owner pipeline.Key, cookies []uint64) {
 	before := l.by[owner]
 	delete(l.by, owner)
@@ -42,10 +42,10 @@ func (l *learned) want(owner pipeline.Key, cookies []uint64) {
 	}
 }
 
-// isWanted tells whether a learned flow is one that a wanted object learns.
+// isWanted reports whether a wanted object learns a learned flow.
 func (l *learned) isWanted(f openflow.PackedFlow) bool { return l.cookies[cookieNumber(f.Effect)] > 0 }
 
-// isLearned tells whether the switch has learned a flow from one of ours.
+// isLearned reports whether the switch has learned a flow from one of the driver's.
 func isLearned(f openflow.PackedFlow) bool { return cookie.IsLearned(cookieNumber(f.Effect)) }
 
 func cookieNumber(effect string) uint64 {

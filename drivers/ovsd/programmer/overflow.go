@@ -8,15 +8,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// overflows are the flows that rules want more clauses of conjunctions in than one can have (maxClauses). Which rules are
-// left out of a flow changes with every rule that comes or goes there, so it is computed after changes, for changed flows only.
+// overflows are the flows for which rules want more clauses of conjunctions than one can have (maxClauses).
+// Which rules are left out of a flow changes with every rule that is added or removed there, so it is computed
+// after changes, for changed flows only.
 type overflows struct {
 	places map[*place[string]]overflow
 	stale  map[*place[string]]struct{} // those that have changed since settle
 	out    map[pipeline.Key]error      // why the rule is not in force, by the rule that is left out
 }
 
-// overflow says which rules are left out of one flow, and why.
+// overflow is the rules that are left out of one flow, and why.
 type overflow struct {
 	out []pipeline.Key
 	why error
@@ -35,12 +36,12 @@ func (o *overflows) mark(places []*place[string]) {
 	}
 }
 
-// isOverfull tells whether more clauses than fit are claimed at a place.
+// isOverfull reports whether more clauses than fit are claimed at a place.
 func isOverfull(p *place[string]) bool {
 	return len(p.claims) > maxClauses && isClause(p.claims[len(p.claims)-1].thing)
 }
 
-// settle finds out who is left out now, and returns those who were not before.
+// settle computes which rules are left out now, and returns those that were not before.
 func (o *overflows) settle() (fresh map[pipeline.Key]error) {
 	if len(o.stale) == 0 {
 		return nil
@@ -64,7 +65,7 @@ func (o *overflows) settle() (fresh map[pipeline.Key]error) {
 	return fresh
 }
 
-// leftOut are the owners of the clauses for which there is no room at a place.
+// leftOut returns the owners of the clauses for which there is no room at a place.
 func leftOut(p *place[string]) (owners []pipeline.Key) {
 	all := make([][]openflow.Action, len(p.claims))
 	var whole openflow.Flow

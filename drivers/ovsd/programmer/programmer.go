@@ -16,19 +16,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// baseKey owns what is there whatever objects are.
+// baseKey owns the flows that do not depend on objects.
 var baseKey = pipeline.Key{Kind: "base"}
 
-// Programmer makes a switch equal to objects. Update and Sync are for everybody; all the rest is one goroutine, Run.
+// Programmer makes a switch match objects. Update and Sync may be called concurrently; all the rest is one
+// goroutine, Run.
 //
-// It goes round: take what callers have left, write one batch, tell those whose
-// objects are in the switch now. A change that comes in while a large difference
-// is being written is in the next batch but one.
+// It loops: take the callers' input, write one batch, answer those whose objects are in the switch now. A
+// change that arrives while a large difference is being written is in the next batch but one.
 type Programmer struct {
 	config    Config
 	log       *logrus.Entry
 	inbox     *inbox
-	underlays chan underlay // answers of config.UnderlayMTU; there is room for one
+	underlays chan underlay // results of config.UnderlayMTU; there is room for one
 
 	compiler Compiler
 	objects  map[pipeline.Key]pipeline.Object
@@ -37,27 +37,27 @@ type Programmer struct {
 	fixed    FixedPorts
 	can      Abilities
 	sizes    sizes
-	asksMTU  bool // an answer about the underlay is to come
+	asksMTU  bool // a result for the underlay is pending
 
 	sw         Switch   // nil: not connected
-	loaded     bool     // the books know what is in sw
-	empty      bool     // that was nothing of ours when it was read
-	compared   bool     // what was in sw has been compared with what is wanted
-	replaced   bool     // the agent has said what it wants as a whole
-	known      []string // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
-	others     int      // flows that are left alone because nobody knows what they do
+	loaded     bool     // the books contain the state of sw
+	empty      bool     // it contained nothing of the driver's when it was read
+	compared   bool     // the state of sw has been compared with the wanted one
+	replaced   bool     // the agent has sent the complete objects
+	known      []string // ids of the endpoints that exist, until the switch was compared with them; nil: unknown
+	others     int      // flows that are kept because they cannot be parsed
 	refused    refusals
 	invalid    map[pipeline.Key]error
 	silence    silence
 	waiting    []*ticket
 	lastErr    error            // of the connection
-	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
-	unanswered bool             // it has given no answer to a change, and was not asked for others since
-	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
-	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
+	owes       time.Time        // since when changes are pending and the switch has accepted none (stall.go); zero: none are
+	unanswered bool             // it has not answered a change, and was not probed since
+	flushAgain <-chan time.Time // the next round of ended connections; nil: none
+	flushSoon  <-chan time.Time // the next step of a round; nil: none
 	pace       flushPace
 
-	cannotFlush bool // the switch has said that it cannot
+	cannotFlush bool // the switch has answered that it cannot
 }
 
 // New makes a programmer; Run starts it.
@@ -78,8 +78,8 @@ func New(config Config) *Programmer {
 // Update changes the wanted objects and returns at once.
 func (p *Programmer) Update(c drivers.Change) { p.inbox.put(c) }
 
-// Sync waits until the objects are in the switch as the changes given before say, or all of them. The error says which are
-// not and why; it is of kind Unavailable if nobody knows when ctx is done.
+// Sync waits until the given objects, or all, are in the switch in the state of the earlier changes. The error
+// says which are not and why; it is of kind Unavailable if that is unknown when ctx is done.
 func (p *Programmer) Sync(ctx context.Context, keys ...pipeline.Key) error {
 	ticket := p.inbox.wait(keys...)
 	defer p.inbox.leave(ticket)
@@ -91,10 +91,10 @@ func (p *Programmer) Sync(ctx context.Context, keys ...pipeline.Key) error {
 	}
 }
 
-// Settled tells whether what was last reported is about all changes.
+// Settled reports whether the last report covers all changes.
 func (p *Programmer) Settled() bool { return p.inbox.settled() }
 
-// Wake has the programmer look at what its functions tell: ports, or whether another driver has the bridge, may have changed.
+// Wake makes the programmer call its functions again: ports may have changed, or whether another driver has the bridge.
 func (p *Programmer) Wake() { p.inbox.news.Send() }
 
 // Run works until ctx is done. It runs once.
@@ -106,10 +106,10 @@ func (p *Programmer) Run(ctx context.Context) error {
 	for {
 		p.take()
 		p.noteOutstanding(time.Now())
-		p.config.Report(p.progress()) // the switch may not answer to what follows
+		p.config.Report(p.progress()) // the switch may not answer the following
 		more := p.work(ctx)
 		p.noteOutstanding(time.Now())
-		p.config.Report(p.progress()) // first, so that whoever returns from Sync finds it in what was reported
+		p.config.Report(p.progress()) // first, so that when Sync returns the report is up to date
 		p.inbox.noteReported()
 		p.answer(more)
 		if err := p.sleep(ctx, more); err != nil {
@@ -173,13 +173,13 @@ func (p *Programmer) sleep(ctx context.Context, more bool) error {
 	return nil
 }
 
-// connect takes over a connection, about whose switch nothing is known.
+// connect switches to a new connection; the state of its switch is unknown.
 func (p *Programmer) connect(sw Switch) {
 	p.sw, p.loaded, p.cannotFlush = sw, false, false
 	p.config.Connected()
 }
 
-// take enters what callers have left.
+// take applies the callers' input.
 func (p *Programmer) take() {
 	var changes []drivers.Change
 	changes, p.waiting = p.inbox.take()
@@ -196,25 +196,25 @@ func (p *Programmer) take() {
 	}
 }
 
-// settleRefused forgets what was refused and does not matter any more: by another try, by other objects in its place,
-// or because the difference is gone.
+// settleRefused drops refusals that do not matter any more: after another attempt, other objects in their
+// place, or because the difference is gone.
 func (p *Programmer) settleRefused() {
 	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !p.books.waits(owner) })
 	p.updateEpoch()
 }
 
-// work does one piece of what there is to do, and tells whether there is more.
+// work does one piece of work, and reports whether there is more.
 func (p *Programmer) work(ctx context.Context) (more bool) {
 	switch {
 	case p.config.Excluded():
-		p.loaded = false // the other one writes what it wants
+		p.loaded = false // the other driver writes what it wants
 		return false
 	case p.sw == nil:
 		return false
 	case !p.loaded:
 		return p.load(ctx)
-	// A switch full of flows of another run, or of another version, serves its
-	// endpoints until we know the whole of what it should have.
+	// A switch full of flows of another run, or of another version, serves its endpoints until the
+	// complete objects are known.
 	case !p.replaced:
 		return false
 	case !p.compared:
@@ -231,7 +231,7 @@ func (p *Programmer) work(ctx context.Context) (more bool) {
 	return p.auditor.findLost(p.books) || p.books.unfinished()
 }
 
-// load reads what is in the switch.
+// load reads the state of the switch.
 func (p *Programmer) load(ctx context.Context) (loaded bool) {
 	p.books.forget()
 	p.auditor.restart()
@@ -295,8 +295,8 @@ func (p *Programmer) write(ctx context.Context) {
 	p.scheduleFlushes(false)
 }
 
-// giveUp ends a connection on which the switch does not answer; the client
-// makes a new one, and what is in the switch is looked up again.
+// giveUp ends a connection on which the switch does not answer; the client makes a new one, and the
+// state of the switch is read again.
 func (p *Programmer) giveUp(err error) {
 	p.lastErr = err
 	p.log.WithError(err).Warn("switch does not answer")
@@ -304,8 +304,8 @@ func (p *Programmer) giveUp(err error) {
 	p.sw = nil
 }
 
-// answer tells those in Sync whose objects are in the switch, or will not be
-// for a reason. More says that not everything has been tried yet.
+// answer answers the calls of Sync whose objects are in the switch, or will not be for a reason. more means
+// that not everything has been tried yet.
 func (p *Programmer) answer(more bool) {
 	if p.sw == nil || !p.loaded || !p.replaced {
 		return
@@ -330,8 +330,7 @@ func (p *Programmer) answer(more bool) {
 	p.waiting = nil
 }
 
-// decided tells whether all of the objects are there, and in the switch or
-// refused.
+// decided reports whether all of the objects exist, and are in the switch or refused.
 func (p *Programmer) decided(keys []pipeline.Key) bool {
 	return !slices.ContainsFunc(keys, func(key pipeline.Key) bool {
 		_, wanted := p.objects[key]
@@ -339,7 +338,7 @@ func (p *Programmer) decided(keys []pipeline.Key) bool {
 	})
 }
 
-// problemOf says why an object is not in the switch.
+// problemOf returns why an object is not in the switch.
 func (p *Programmer) problemOf(key pipeline.Key) error {
 	err := cmp.Or(p.invalid[key], p.books.overflows.out[key])
 	if r := p.refusalOf(key); err == nil && r != nil {
@@ -372,7 +371,7 @@ func (p *Programmer) progress() Progress {
 	s := Progress{Connected: p.sw != nil, Owes: p.owes, Lost: p.sw != nil && p.loaded && p.empty && !p.replaced, Flows: p.books.flows.wanted, Others: p.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr}
 	for key := range p.refused {
 		s.Err = p.problemOf(key)
-		break // one is told
+		break // one is reported
 	}
 	for _, all := range []map[pipeline.Key]error{p.books.overflows.out, p.invalid} {
 		for key := range all {

@@ -6,13 +6,13 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// isRefusal tells whether the switch has answered, and does not do what it was asked for.
+// isRefusal reports whether the switch has answered that it does not apply a request.
 func isRefusal(err error) bool {
 	var refusal *openflow.Error
 	return errors.As(err, &refusal)
 }
 
-// isUnsupported tells whether it has, as it knows no such thing.
+// isUnsupported reports whether it does not support the request.
 func isUnsupported(err error) bool {
 	var refusal *openflow.Error
 	return errors.As(err, &refusal) && refusal.Unsupported()

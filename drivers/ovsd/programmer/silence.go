@@ -7,23 +7,24 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A switch may give no answer to one change and take others (stall.go). Which object it is about is found as what a switch refuses is,
-// by halves, but through a connection each: with each change without an answer the next bundles are half as large, until
-// one object is alone. It counts as refused when that has happened twice: a switch that ended meanwhile has answered nothing either.
+// A switch may not answer one change and accept others (stall.go). The object is found like a refused one, by
+// halves, but with a connection for each: after each change without an answer the next bundles are half as
+// large, until one object is alone. It counts as refused when that has happened twice: a switch that ended
+// meanwhile has not answered either.
 
-// silentTimes is how often in a row an object alone has no answer until it counts as refused.
+// silentTimes is how often in a row an object alone must have no answer to count as refused.
 const silentTimes = 2
 
 // silence is the last change without an answer.
 type silence struct {
-	flows  int          // how many it was made of
-	owner  pipeline.Key // whose they all were; zero: of several
-	times  int          // with nothing of it taken in between
+	flows  int          // how many flows it had
+	owner  pipeline.Key // the owner of them all; zero: several
+	times  int          // without an accepted change of it in between
 	judges bool         // as in problem
 	err    error
 }
 
-// after is what is known when another bundle had no answer.
+// after returns the state after another bundle without an answer.
 func (s silence) after(bundle []step, err error) silence {
 	next := silence{flows: len(bundle), err: err, judges: slices.ContainsFunc(bundle, func(s step) bool { return s.judges })}
 	if len(bundle) > 0 && !slices.ContainsFunc(bundle, func(s step) bool { return s.owner != bundle[0].owner }) {
@@ -35,7 +36,7 @@ func (s silence) after(bundle []step, err error) silence {
 	return next
 }
 
-// unless is what is known when a bundle was taken: nothing any more, if that was of the same object.
+// unless returns the state after an accepted bundle: none if that was of the same object.
 func (s silence) unless(taken []step) silence {
 	if slices.ContainsFunc(taken, func(t step) bool { return t.owner == s.owner }) {
 		return silence{}
@@ -43,7 +44,7 @@ func (s silence) unless(taken []step) silence {
 	return s
 }
 
-// searched takes the next step in finding what the switch gives no answer to: it does to others.
+// searched does the next step of the search for a change without an answer: the switch answers others.
 func (p *Programmer) searched(now time.Time) {
 	p.books.smaller(p.silence.flows)
 	if p.silence.times < silentTimes {
@@ -60,11 +61,11 @@ func (p *Programmer) searched(now time.Time) {
 // smaller makes the next bundles half as large as one of so many flows that had no answer.
 func (l *books) smaller(flows int) { l.chunk = max(1, min(l.chunk, flows)/2) }
 
-// larger makes them twice as large: one of them was taken.
+// larger makes them twice as large: one of them was accepted.
 func (l *books) larger() { l.chunk = min(l.whole, 2*l.chunk) }
 
-// inTurn are those objects of which somebody waits for the switch to have them that come next: one at a time while it is searched
-// for what has no answer.
+// inTurn returns the next of the objects for which a Sync waits: one at a time while a change without
+// an answer is searched for.
 func (l *books) inTurn(urgent []pipeline.Key) []pipeline.Key {
 	if l.chunk < l.whole {
 		return urgent[:min(1, len(urgent))]

@@ -9,18 +9,18 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// A switch may be connected and take nothing: it refuses whatever is written, or does not answer, is left, and is connected
-// again. That is told by when it has begun to owe something, if it has taken nothing since.
+// A switch may be connected and accept nothing: it refuses all that is written, or does not answer, is disconnected,
+// and connected again. The status then contains the time since when changes are pending, if none was accepted since.
 //
-// An object that it refuses is no such case: whoever may write rules could have a switch counted as broken by one that it does not
-// take, on all nodes at once. So when all that was written is refused, the switch is asked for a change that changes nothing; and so it
-// is when it is connected again and has given no answer to what was written before.
+// A refused object is not such a case: otherwise a user who may write rules could make switches count as broken by
+// one rule that they do not accept, on all nodes at once. So when all that was written is refused, the switch is
+// sent a change without effect; the same when it is connected again and has not answered the last change.
 //
-// Nor is a switch that is slow: what it takes of a large change is noted at once, and the time does not count in which it answers to
-// something else: tells its flows, which nothing can be written before, or refuses.
+// Nor is a slow switch: the parts of a large change that it accepts are recorded at once, and the time does not
+// count in which it sends other answers: its flows, before which nothing can be written, or refusals.
 
-// noteOutstanding records since when the switch has outstanding changes. Refused objects, which wait for their next try, do not
-// count if the switch accepts others.
+// noteOutstanding records since when the switch has outstanding changes. Refused objects, which wait for their
+// next attempt, do not count if the switch accepts others.
 func (p *Programmer) noteOutstanding(now time.Time) {
 	switch {
 	case p.loaded && p.books.pending() == 0:
@@ -30,11 +30,12 @@ func (p *Programmer) noteOutstanding(now time.Time) {
 	}
 }
 
-// noteAccepted records that the switch has accepted a change. noteOutstanding finds out whether others are outstanding.
+// noteAccepted records that the switch has accepted a change. noteOutstanding determines whether others are
+// outstanding.
 func (p *Programmer) noteAccepted() { p.owes = time.Time{} }
 
-// probeAfterTimeout finds out whether a switch that did not answer a change accepts others. The error means that it still does not
-// answer.
+// probeAfterTimeout determines whether a switch that did not answer a change accepts others. The error means
+// that it still does not answer.
 func (p *Programmer) probeAfterTimeout(ctx context.Context) error {
 	if !p.unanswered {
 		return nil
@@ -51,16 +52,17 @@ func (p *Programmer) probeAfterTimeout(ctx context.Context) error {
 	return nil
 }
 
-// noteEvery is how often it is noted that the switch goes on telling its flows. Answers that take less time count as none.
+// noteEvery is how often it is recorded that the switch is still sending its flows. Answers that take
+// less time count as none.
 const noteEvery = time.Second
 
-// noted is a switch of which is noted what it answers while the programmer waits for more.
+// noted is a switch whose answers are recorded while the programmer waits for more.
 type noted struct {
 	Switch
 	p *Programmer
 }
 
-// noted is the switch that the programmer works with.
+// noted returns the switch for the programmer's use.
 func (p *Programmer) noted() noted { return noted{p.sw, p} }
 
 func (n noted) Bundle(ctx context.Context, messages ...openflow.Message) error {

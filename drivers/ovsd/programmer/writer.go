@@ -11,24 +11,22 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// switchTime is how long the switch may take to answer; for each flow that is
-// asked of it, it gets flowTime more.
+// switchTime is how long the switch may take to answer, and flowTime the additional time for each requested flow.
 const (
 	switchTime = 15 * time.Second
 	flowTime   = time.Millisecond
 )
 
-// refused are the objects that a write was refused for.
+// refused are the objects of refused writes.
 type refused map[pipeline.Key]problem
 
 // problem is why an object was refused.
 type problem struct {
 	err    error
-	judges bool // connections may be judged wrongly without what was refused (epoch.go)
+	judges bool // connections may be admitted or denied wrongly without what was refused (epoch.go)
 }
 
-// write writes a batch. The error means that the switch did not answer, and
-// nobody knows what it has done.
+// write writes a batch. The error means that the switch did not answer, and its state is unknown.
 func (b batch) write(ctx context.Context, sw Switch) (refused, error) {
 	no := refused{}
 	if err := sendSteps(ctx, sw, b.meters, no); err != nil {
@@ -48,8 +46,8 @@ func (b batch) write(ctx context.Context, sw Switch) (refused, error) {
 	return no, sendSteps(ctx, sw, b.oldMeters, no)
 }
 
-// sendSteps writes steps that take effect one by one, which no bundle can have. They are sent
-// together: an answer of a switch with a hundred ports takes it a millisecond and more.
+// sendSteps writes steps that take effect one by one, as a bundle cannot contain them. They are sent together:
+// an answer of a switch with a hundred ports takes it a millisecond and more.
 func sendSteps(ctx context.Context, sw Switch, steps []step, no refused) error {
 	if len(steps) == 0 {
 		return nil
@@ -90,16 +88,15 @@ func messagesOf(steps []step) []openflow.Message {
 	return messages
 }
 
-// add notes that steps of one object were refused, and holds them back.
+// add records that steps of one object were refused, and holds them.
 func (r refused) add(err error, steps ...step) {
 	owner := steps[0].owner
 	r[owner] = problem{err, r[owner].judges || slices.ContainsFunc(steps, func(s step) bool { return s.judges })}
 	hold(steps)
 }
 
-// writeSteps writes steps that take effect together. If the switch refuses
-// them, they are halved until those objects are alone that are to blame; a good
-// object never waits for a bad one.
+// writeSteps writes steps that take effect together. If the switch refuses them, they are halved until the
+// objects at fault are alone; a good object never waits for a bad one.
 func writeSteps(ctx context.Context, sw Switch, steps []step, no refused) error {
 	if len(steps) == 0 {
 		return nil
@@ -179,13 +176,13 @@ func ended(sw Switch) bool {
 	}
 }
 
-// Pauses before a refused object is tried again.
+// Pauses before a refused object is retried.
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// refusals are the objects that the switch did not take.
+// refusals are the objects that the switch did not accept.
 type refusals map[pipeline.Key]*refusal
 
 type refusal struct {
@@ -194,7 +191,7 @@ type refusal struct {
 	next  time.Time
 }
 
-// note enters what was refused now and returns those refused for the first time.
+// note enters the present refusals and returns those of objects that were not refused before.
 func (r refusals) note(no refused, now time.Time) (fresh refused) {
 	fresh = refused{}
 	for owner, problem := range no {
@@ -210,7 +207,7 @@ func (r refusals) note(no refused, now time.Time) (fresh refused) {
 	return fresh
 }
 
-// blocked tells whether it is too early to try a refused object again.
+// blocked reports whether it is too early to retry a refused object.
 func (r refusals) blocked(owner pipeline.Key, now time.Time) bool {
 	old, ok := r[owner]
 	return ok && now.Before(old.next)

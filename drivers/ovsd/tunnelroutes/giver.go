@@ -16,20 +16,20 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// giver gives a switch the routes of its tunnels.
+// giver sets the routes of a switch's tunnels.
 type giver struct {
 	Config
-	known   bool           // the switch has been asked
+	known   bool           // whether the switch reads routes is known
 	gives   bool           // it reads no routes itself
-	given   []netip.Prefix // where the last ones lead, for when the bridge's row, which says so, is made anew
-	refused []string       // where those lead that the switch does not take
+	given   []netip.Prefix // prefixes of the last routes, for when the bridge's row, which lists them, is recreated
+	refused []string       // prefixes of those that the switch does not accept
 }
 
-// reconcile gives the switch the routes of the link that has the tunnel address. Whether the switch reads routes itself is unknown
-// until the address exists: without it, it has none in any case.
+// reconcile sets the routes of the switch to those of the link that has the tunnel address. Whether the switch
+// reads routes itself is unknown until the address exists: without it, it has none in any case.
 func (g *giver) reconcile(ctx context.Context) error {
 	if !g.Mine() {
-		return nil // it is another agent's
+		return nil // the routes are another agent's
 	}
 	link, there, err := g.Link()
 	switch {
@@ -68,7 +68,8 @@ func (g *giver) errorUnlessReads(err error) error {
 	return err
 }
 
-// setRoutes replaces the routes that were given. Before each change, the row of the bridge lists all routes that may exist then.
+// setRoutes replaces the routes that were set. Before each change, the row of the bridge lists all
+// routes that may exist then.
 func (g *giver) setRoutes(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
 	noted := append(notedRoutes(g.ExternalIDs()), g.given...) // the row may be another one by now
 	g.given = slices.Collect(maps.Keys(want))
@@ -85,7 +86,7 @@ func (g *giver) setRoutes(ctx context.Context, table switchTable, want map[netip
 		if _, wanted := want[r.to]; wanted {
 			continue
 		}
-		if err := deleteSwitchRoute(ctx, g.Control, r); err != nil && !vswitchd.IsRefused(err) { // somebody else has deleted it
+		if err := deleteSwitchRoute(ctx, g.Control, r); err != nil && !vswitchd.IsRefused(err) { // another program has deleted it
 			return err
 		}
 	}
@@ -98,10 +99,10 @@ func (g *giver) setRoutes(ctx context.Context, table switchTable, want map[netip
 	return g.Note(ctx, noteKey, prefixes(g.given))
 }
 
-// toldRefusals is how many routes are named that the switch refuses.
+// toldRefusals is how many refused routes an error names.
 const toldRefusals = 5
 
-// add adds routes. Those that Open vSwitch refuses are told once, and tried again.
+// add adds routes. Those that Open vSwitch refuses are logged once, and retried.
 func (g *giver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) error {
 	var refused []string
 	for to, r := range routes {
@@ -139,9 +140,9 @@ func (g *giver) refreshTunnelEnds(ctx context.Context, want map[netip.Prefix]swi
 	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.VTEP, err)
 }
 
-// checkReach returns an error for a node that tunnels do not reach, or would reach from another source address than this node's,
-// as that node drops such packets. The link may have had other addresses when the route was added, so the route is added again
-// first.
+// checkReach returns an error for a node that tunnels do not reach, or would reach from another source address
+// than this node's, as that node drops such packets. The link may have had other addresses when the route was
+// added, so the route is added again first.
 func (g *giver) checkReach(ctx context.Context) error {
 	table, err := readTable(ctx, g.Control)
 	if err != nil {
@@ -156,8 +157,8 @@ func (g *giver) checkReach(ctx context.Context) error {
 	return err
 }
 
-// unreached is the error of the first node that tunnels do not reach by these ways, with the way to it if that begins at another address
-// than this node's.
+// unreached returns the error of the first node that tunnels do not reach by these routes, and the route to it
+// if that has another source address than this node's.
 func (g *giver) unreached(by ways) (wrong switchRoute, err error) {
 	for _, peer := range slices.SortedFunc(slices.Values(g.Peers()), netip.Addr.Compare) {
 		switch r, ok := by.to(peer); {
@@ -171,8 +172,8 @@ func (g *giver) unreached(by ways) (wrong switchRoute, err error) {
 	return switchRoute{}, nil
 }
 
-// routesBy are the routes of the system's main table by a link, for packets from the tunnel address. Those of several
-// hops, and with a header of their own, Open vSwitch does not know.
+// routesBy returns the routes of the system's main table through a link, for packets from the tunnel address.
+// Open vSwitch does not support those of several hops, and with a header of their own.
 func (g *giver) routesBy(link netlink.Link) (map[netip.Prefix]switchRoute, error) {
 	family, all := netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if g.VTEP.Is6() {

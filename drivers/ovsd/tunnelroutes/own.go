@@ -12,14 +12,14 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 )
 
-// OwnRoutes are routes that a driver has given ovs-vswitchd, in this run or in an earlier one.
+// OwnRoutes are routes that a driver has set in ovs-vswitchd, in this run or in an earlier one.
 type OwnRoutes struct {
 	control vswitchd.Control
 	routes  []switchRoute
 }
 
-// OwnRoutesOf finds those that the row of a bridge tells of, by its external_ids, as far as ovs-vswitchd has them. With
-// it they have ended. It is for who takes a node down.
+// OwnRoutesOf returns the routes listed in the external_ids of a bridge's row, as far as ovs-vswitchd has them;
+// none if it has ended. It is for decommissioning a node.
 func OwnRoutesOf(ctx context.Context, runDir string, externalIDs map[string]string) (OwnRoutes, error) {
 	own := OwnRoutes{control: vswitchd.Control{RunDir: runDir}}
 	noted := notedRoutes(externalIDs)
@@ -28,13 +28,13 @@ func OwnRoutesOf(ctx context.Context, runDir string, externalIDs map[string]stri
 	}
 	table, err := readTable(ctx, own.control)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return own, err // it lives, and does not answer
+		return own, err // it runs, and does not answer
 	}
 	own.routes = table.among(noted)
 	return own, nil
 }
 
-// Any tells whether there are any.
+// Any reports whether there are any.
 func (o OwnRoutes) Any() bool { return len(o.routes) > 0 }
 
 func (o OwnRoutes) String() string {
@@ -45,7 +45,7 @@ func (o OwnRoutes) String() string {
 	return fmt.Sprintf("routes of tunnels in ovs-vswitchd to %s", prefixes(to))
 }
 
-// Remove takes them away.
+// Remove deletes them.
 func (o OwnRoutes) Remove(ctx context.Context) (err error) {
 	for _, r := range o.routes {
 		err = errors.Join(err, deleteSwitchRoute(ctx, o.control, r))
@@ -53,10 +53,10 @@ func (o OwnRoutes) Remove(ctx context.Context) (err error) {
 	return err
 }
 
-// noteKey is that of the note in external_ids of a bridge's row: where the routes lead that a driver has given.
+// noteKey is the key in external_ids of a bridge's row for the prefixes of the routes that a driver has set.
 const noteKey = "tunnel-routes"
 
-// notedRoutes reads what a bridge's row has in external_ids. What is none of our writing is nobody's.
+// notedRoutes parses the list in external_ids of a bridge's row, and ignores what the driver would not have written.
 func notedRoutes(ids map[string]string) (to []netip.Prefix) {
 	for text := range strings.SplitSeq(ids[noteKey], ",") {
 		if p, err := netip.ParsePrefix(text); err == nil {

@@ -10,26 +10,26 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// switchRoute is a route in ovs-vswitchd's own table, by which it sends what goes into tunnels.
+// switchRoute is a route in ovs-vswitchd's own table, which it uses for tunnel packets.
 type switchRoute struct {
 	to   netip.Prefix
 	link string
-	via  netip.Addr // the router's; invalid: who is sent to is on the link
-	from netip.Addr // what the packets are sent from, which ovs-vswitchd has found when the route was added
+	via  netip.Addr // the router's; invalid: the destination is on the link
+	from netip.Addr // source address, which ovs-vswitchd has chosen when the route was added
 }
 
-// sameWay tells whether packets leave by the same way.
+// sameWay reports whether packets leave by the same route.
 func (r switchRoute) sameWay(other switchRoute) bool {
 	return r.to == other.to && r.link == other.link && r.via == other.via
 }
 
-// switchTable is the table as ovs-vswitchd tells it.
+// switchTable is the table as ovs-vswitchd prints it.
 type switchTable struct {
 	reads bool          // it has routes of the system: ovs-vswitchd reads them
 	given []switchRoute // routes that were added by hand
 }
 
-// among are the given routes that lead to one of these.
+// among returns the added routes with one of these prefixes.
 func (t switchTable) among(to []netip.Prefix) (routes []switchRoute) {
 	for _, r := range t.given {
 		if slices.Contains(to, r.to) {
@@ -39,7 +39,7 @@ func (t switchTable) among(to []netip.Prefix) (routes []switchRoute) {
 	return routes
 }
 
-// ways are the given routes by which packets leave.
+// ways returns the look-up of the added routes.
 func (t switchTable) ways() ways {
 	w := ways{map[netip.Prefix]switchRoute{}, nil}
 	for _, r := range t.given {
@@ -53,13 +53,13 @@ func (t switchTable) ways() ways {
 	return w
 }
 
-// ways finds routes by addresses.
+// ways looks up routes by addresses.
 type ways struct {
 	routes  map[netip.Prefix]switchRoute
 	lengths []int // of their prefixes, the longest first
 }
 
-// to is the route to an address.
+// to returns the route to an address.
 func (w ways) to(a netip.Addr) (switchRoute, bool) {
 	for _, bits := range w.lengths {
 		if p, err := a.Prefix(bits); err == nil {
@@ -71,7 +71,7 @@ func (w ways) to(a netip.Addr) (switchRoute, bool) {
 	return switchRoute{}, false
 }
 
-// readTable asks ovs-vswitchd for the table.
+// readTable reads the table from ovs-vswitchd.
 func readTable(ctx context.Context, control vswitchd.Control) (switchTable, error) {
 	text, err := control.Call(ctx, "ovs/route/show")
 	if err != nil {
@@ -80,12 +80,12 @@ func readTable(ctx context.Context, control vswitchd.Control) (switchTable, erro
 	return parseSwitchTable(text)
 }
 
-// parseSwitchTable reads lines such as
+// parseSwitchTable parses lines such as
 //
 //	Cached: 192.0.2.1/32 dev br0 SRC 192.0.2.1 local
 //	User: 0.0.0.0/0 dev br0 GW 192.0.2.254 SRC 192.0.2.1
 //
-// Routes for packets with a mark are not told apart by anybody here, and left out.
+// Routes for packets with a mark are never distinguished by the driver, and omitted.
 func parseSwitchTable(text string) (table switchTable, err error) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -107,15 +107,15 @@ func parseSwitchTable(text string) (table switchTable, err error) {
 		if err != nil {
 			return switchTable{}, fault.New(fault.Internal, "route of ovs-vswitchd %q: %w", strings.TrimSpace(line), err)
 		}
-		via, _ := netip.ParseAddr(said["GW"]) // of some there is none
+		via, _ := netip.ParseAddr(said["GW"]) // some have none
 		from, _ := netip.ParseAddr(said["SRC"])
 		table.given = append(table.given, switchRoute{to, said["dev"], via, from})
 	}
 	return table, nil
 }
 
-// addSwitchRoute adds a route, or puts it in the place of another one to the same addresses. It also makes ovs-vswitchd look at the
-// addresses of the link: tunnels end at them.
+// addSwitchRoute adds a route, or replaces another one with the same prefix. It also makes ovs-vswitchd read
+// the addresses of the link: tunnels end at them.
 func addSwitchRoute(ctx context.Context, control vswitchd.Control, r switchRoute) error {
 	args := []string{r.to.String(), r.link}
 	if r.via.IsValid() {
@@ -125,13 +125,13 @@ func addSwitchRoute(ctx context.Context, control vswitchd.Control, r switchRoute
 	return err
 }
 
-// deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until one is added.
+// deleteSwitchRoute deletes a route. No tunnel ends at its link's addresses then, until one is added.
 func deleteSwitchRoute(ctx context.Context, control vswitchd.Control, r switchRoute) error {
 	_, err := control.Call(ctx, "ovs/route/del", r.to.String())
 	return err
 }
 
-// tunnelsEndAt tells whether ovs-vswitchd takes what comes to an address for a tunnel's.
+// tunnelsEndAt reports whether ovs-vswitchd accepts tunnel packets at an address.
 func tunnelsEndAt(ctx context.Context, control vswitchd.Control, a netip.Addr) (bool, error) {
 	ports, err := control.Call(ctx, "tnl/ports/show", "-v")
 	return strings.Contains(ports, "(dst="+a.String()+","), err

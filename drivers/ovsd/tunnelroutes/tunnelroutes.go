@@ -1,14 +1,15 @@
 // Package tunnelroutes gives an ovs-vswitchd the routes of its tunnels, where it reads none itself.
 //
-// The userspace datapath finds the way to other nodes in a table of ovs-vswitchd, which reads the routes of the system anew
-// whenever any link or route of the node changes. Until it has read them it knows no way to other nodes, and does not recognise what comes
-// from them. Packets that are looked up in that moment are dropped: pods that come and go would cost others packets. With
-// --disable-system-route ovs-vswitchd reads no routes. It is then given those of the link with the tunnel address, by this package.
+// The userspace datapath routes packets to other nodes by a table of ovs-vswitchd, which reads all routes of
+// the system again whenever any link or route of the node changes. Until it has read them it has no routes to
+// other nodes, and does not recognise packets from them. Packets that are looked up in that moment are dropped:
+// pods that are added and removed would cost others packets. With --disable-system-route ovs-vswitchd reads no
+// routes. Then this package sets those of the link with the tunnel address.
 //
-//	tunnelroutes.go  when the routes are looked at
-//	giver.go         what they should be, and the difference to what they are
+//	tunnelroutes.go  when the routes are checked
+//	giver.go         the wanted routes, and the difference to the actual ones
 //	table.go         ovs-vswitchd's own table
-//	own.go           which of them are ours, for taking the node down
+//	own.go           which of them the driver has set, for decommissioning the node
 package tunnelroutes
 
 import (
@@ -29,13 +30,14 @@ import (
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
-// firstPause is before the first attempt to do again what failed; each that follows is longer, up to the time between audits.
+// firstPause is the pause before the first retry after a failure; each further one is longer, up to the time between
+// audits.
 const firstPause = 20 * time.Millisecond
 
 // routesPause is how long changes of routes and addresses are collected: a router changes thousands at once.
 const routesPause = 100 * time.Millisecond
 
-// Config says whose tunnels they are, and how the node and the switch are seen.
+// Config is the tunnels' configuration, and the functions to read and change node and switch.
 type Config struct {
 	Log           *logrus.Entry
 	VTEP          netip.Addr // where tunnels begin and end
@@ -43,52 +45,52 @@ type Config struct {
 	Control       vswitchd.Control
 	At            netns.NsHandle                                                       // where the links of the switch are
 	Link          func() (link netlink.Link, there bool, err error)                    // the one that has the address
-	List          func(link netlink.Link, family int) (all []netlink.Route, err error) // the system's routes by a link
-	Peers         func() []netip.Addr                                                  // where tunnels lead
-	Mine          func() bool                                                          // no other driver has the bridge: its routes would be that one's
+	List          func(link netlink.Link, family int) (all []netlink.Route, err error) // the system's routes through a link
+	Peers         func() []netip.Addr                                                  // tunnel addresses of other nodes
+	Mine          func() bool                                                          // no other driver has the bridge: its routes would be that driver's
 	ExternalIDs   func() map[string]string                                             // of the bridge's row
 	Note          func(ctx context.Context, key, text string) error                    // changes one of them and waits until ExternalIDs has it
-	News          func()                                                               // State or Failure says something else
+	News          func()                                                               // State or Failure has changed
 }
 
-// Routes is what is known of the switch's routes.
+// Routes is the known state of the switch's routes.
 type Routes struct {
 	config  Config
 	asked   notify.Signal // it may be another ovs-vswitchd
 	changed notify.Signal // addresses or routes have changed
 
 	mu      sync.Mutex
-	known   bool // the switch has been asked
+	known   bool // whether the switch reads routes is known
 	given   bool // it reads no routes itself
 	problem error
 }
 
-// New makes what is known of the routes, which is nothing; Run begins to give them.
+// New makes an unknown state; Run begins to set the routes.
 func New(config Config) *Routes {
 	return &Routes{config: config, asked: notify.New(), changed: notify.New()}
 }
 
-// Look has the routes looked at soon: it may be another ovs-vswitchd.
+// Look schedules a check of the routes: it may be another ovs-vswitchd.
 func (t *Routes) Look() { t.asked.Send() }
 
-// Needless takes note that there are no tunnels, or that it is not ovs-vswitchd that finds their way.
+// Needless records that there are no tunnels, or that ovs-vswitchd does not route them.
 func (t *Routes) Needless() { t.learn(true, false, nil) }
 
-// State tells whether the switch is given its routes, and whether that is known.
+// State reports whether the switch's routes are set by this package, and whether that is known.
 func (t *Routes) State() (known, given bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known, t.given
 }
 
-// Failure says why tunnels have no routes, or reach a node by none; nil: they do, or nobody knows yet.
+// Failure returns why tunnels have no routes, or reach a node by none; nil if they do, or it is unknown.
 func (t *Routes) Failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problem
 }
 
-// learn keeps what was found, and tells if that is news.
+// learn stores a result, and calls News if it has changed.
 func (t *Routes) learn(known, given bool, problem error) {
 	t.mu.Lock()
 	news := known != t.known || given != t.given || fmt.Sprint(problem) != fmt.Sprint(t.problem)
@@ -119,7 +121,7 @@ func (t *Routes) Run(ctx context.Context) error {
 			pause.Reset()
 		}
 		changed := t.changed
-		if giver.known && !giver.gives { // the switch looks itself
+		if giver.known && !giver.gives { // the switch reads routes itself
 			changed = nil
 		}
 		select {
@@ -132,7 +134,7 @@ func (t *Routes) Run(ctx context.Context) error {
 	}
 }
 
-// watchRoutes tells of changes until ctx is done.
+// watchRoutes signals changes until ctx is done.
 func (t *Routes) watchRoutes(ctx context.Context) {
 	later := func() {
 		retry.Pause(ctx, routesPause)

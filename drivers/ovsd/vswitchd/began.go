@@ -15,9 +15,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Began is when the program of the ovs-vswitchd that runs was started; zero if this process does not see it, as from a container.
+// Began returns when the program of the running ovs-vswitchd was started; zero if this process does
+// not see it, as from a container.
 //
-// Of which file it was started, /proc/PID/exe, is told to those only who have all of its capabilities, which netplugin has not.
+// The file of the program, /proc/PID/exe, is readable only for processes that have all of its
+// capabilities, which netplugin has not.
 func (c Control) Began(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -35,11 +37,11 @@ func (c Control) Began(ctx context.Context) (time.Time, error) {
 	return began(pid)
 }
 
-// monitor is what the process calls itself that ovs-vswitchd has watch it, with --monitor. When the one that it watches has crashed, it
-// makes another one of itself, without reading the program again.
+// monitor is the name of the process by which ovs-vswitchd is monitored, with --monitor. After a crash of the
+// monitored one, it forks another one, without loading the program again.
 const monitor = "monitor"
 
-// began is when the program of a process was started; zero if it is not seen.
+// began returns when the program of a process was started; zero if it is not visible.
 func began(pid int) (time.Time, error) {
 	p, err := processOf(pid)
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,7 +51,7 @@ func began(pid int) (time.Time, error) {
 		return time.Time{}, err
 	}
 	switch parent, err := processOf(p.parent); {
-	case errors.Is(err, os.ErrNotExist): // not seen, or gone
+	case errors.Is(err, os.ErrNotExist): // not visible, or ended
 	case err != nil:
 		return time.Time{}, err
 	case parent.name == monitor:
@@ -62,17 +64,17 @@ func began(pid int) (time.Time, error) {
 	return time.Now().Add(p.after - time.Duration(up.Nano())), nil
 }
 
-// process is what the kernel tells everybody of one.
+// process is what every process may read about another one.
 type process struct {
 	name   string
 	parent int
-	after  time.Duration // from the boot on, when it began
+	after  time.Duration // start time since the boot
 }
 
-// ticks of the kernel's clock in a second, as it counts them for processes.
+// ticks is the number of clock ticks per second in the kernel's process times.
 const ticks = 100
 
-// processOf reads it: proc(5). Its error is os.ErrNotExist where no process of this number is seen.
+// processOf reads a process: proc(5). Its error is os.ErrNotExist if no process of this number is visible.
 func processOf(pid int) (process, error) {
 	file := fmt.Sprintf("/proc/%d/stat", pid)
 	text, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package vswitchd asks the ovs-vswitchd of a machine, and has it do, what is neither in its database nor in OpenFlow: by its
-// control socket, as ovs-appctl does. It knows no bridge; what commands print, their callers understand.
+// Package vswitchd queries and controls the ovs-vswitchd of a machine where neither its database nor OpenFlow can:
+// by its control socket, as ovs-appctl does. It is independent of bridges; callers parse the output of commands.
 //
 //	control.go   a command and its answer
 //	release.go   which version runs
@@ -24,8 +24,8 @@ const answerTime = 5 * time.Second
 // Control is the ovs-vswitchd with its sockets in a directory, whichever process that is at the time.
 type Control struct{ RunDir string }
 
-// Call runs a command and returns what it prints. The error of a command that ovs-vswitchd refuses is one of which IsRefused is
-// true; it is another one if it does not run, or does not answer in time.
+// Call runs a command and returns its output. IsRefused is true of the error of a command that ovs-vswitchd
+// refuses; it is another error if it does not run, or does not answer in time.
 func (c Control) Call(ctx context.Context, command string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -46,10 +46,10 @@ const (
 	ovsdbServer = "ovsdb-server"
 )
 
-// atSocket does something with the control socket of a program: with each that there is, until it succeeds or is refused, as some may be
-// left from earlier processes.
+// atSocket uses the control sockets of a program, one after the other until do succeeds or is refused, as some
+// may be left from earlier processes.
 func (c Control) atSocket(program string, do func(socket string) error) error {
-	// The name has the number of the process in it, unless somebody chose another.
+	// The name contains the number of the process, unless it was configured.
 	sockets, err := filepath.Glob(filepath.Join(c.RunDir, program+"*.ctl"))
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c Control) atSocket(program string, do func(socket string) error) error {
 	return err
 }
 
-// IsRefused tells whether ovs-vswitchd has refused a command, which it has understood or not.
+// IsRefused reports whether ovs-vswitchd has refused a command, known or unknown.
 func IsRefused(err error) bool {
 	var refusal unixctl.Refusal
 	return errors.As(err, &refusal)

@@ -6,5 +6,5 @@ const (
 	Netdev = "netdev" // in ovs-vswitchd
 )
 
-// DatapathNamed is the name of the datapath that ovs-vswitchd has of a type.
+// DatapathNamed returns ovs-vswitchd's name of its datapath of a type.
 func DatapathNamed(kind string) string { return kind + "@ovs-" + kind }

@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Release is the version of the ovs-vswitchd that runs, as its authors have numbered it, such as 3.1.0. What a
-// distribution has mended in it does not show there.
+// Release returns the upstream version of the running ovs-vswitchd, such as 3.1.0. It does not show fixes of a
+// distribution.
 func (c Control) Release(ctx context.Context) (string, error) {
 	said, err := c.Call(ctx, "version")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Remotes are where the ovsdb-server of the machine takes orders, as it was told: addresses, and rows of databases in which to look them
-// up, such as db:Open_vSwitch,Open_vSwitch,manager_options.
+// Remotes returns where the ovsdb-server of the machine accepts connections, as configured: addresses, and rows
+// of databases that contain some, such as db:Open_vSwitch,Open_vSwitch,manager_options.
 func (c Control) Remotes(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -9,13 +9,13 @@ var (
 		"How many of these there may be.", []string{"bridge", "tenant", "for"}, nil)
 )
 
-// Describe tells which numbers Collect has.
+// Describe sends the descriptions of Collect's metrics.
 func Describe(to chan<- *prometheus.Desc) {
 	to <- connectionsDesc
 	to <- connectionsLimitDesc
 }
 
-// Collect tells what is used of each zone, as of the last audit.
+// Collect sends the use of each zone, as of the last audit.
 func (b *Bridge) Collect(to chan<- prometheus.Metric) {
 	zones := b.zones()
 	b.node.mu.Lock()

@@ -11,18 +11,18 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 )
 
-// A datapath does not say who has limited a zone, and the kernel's keeps limits when driver, bridge and ovs-vswitchd have
-// gone. So the row of the bridge says which limits a driver has set, from before it sets them until they are taken away:
-// whoever comes next, be it a driver or who takes the node down, knows by it whose they are. Where a zone has another limit
-// than the row says, somebody else has set that.
+// A datapath does not store the owner of a zone's limit, and the kernel's keeps limits when driver, bridge and
+// ovs-vswitchd are gone. So the row of the bridge lists the limits that a driver has set, from before it sets
+// them until they are removed: the next driver, or the command that decommissions the node, identifies them by
+// it. If a zone has another limit than the row lists, another program has set it.
 
-// noteKey is that of the note in external_ids of a bridge's row.
+// noteKey is the key of the list in external_ids of a bridge's row.
 const noteKey = "zone-limits"
 
 // limits are how many connections zones may hold.
 type limits map[uint16]int
 
-// String is as a bridge's row has it: ZONE=LIMIT, with commas, ascending.
+// String returns the form in a bridge's row: ZONE=LIMIT, with commas, ascending.
 func (l limits) String() string {
 	var parts []string
 	for _, zone := range slices.Sorted(maps.Keys(l)) {
@@ -31,7 +31,7 @@ func (l limits) String() string {
 	return strings.Join(parts, ",")
 }
 
-// zones are their numbers, as dpctl/ct-del-limits takes them.
+// zones returns their numbers in the form of dpctl/ct-del-limits.
 func (l limits) zones() string {
 	var parts []string
 	for _, zone := range slices.Sorted(maps.Keys(l)) {
@@ -40,7 +40,7 @@ func (l limits) zones() string {
 	return strings.Join(parts, ",")
 }
 
-// notedLimits reads what a bridge's row has in external_ids. What is none of our writing is nobody's.
+// notedLimits parses the list in external_ids of a bridge's row, and ignores what the driver would not have written.
 func notedLimits(ids map[string]string) limits {
 	l := limits{}
 	for part := range strings.SplitSeq(ids[noteKey], ",") {
@@ -53,7 +53,7 @@ func notedLimits(ids map[string]string) limits {
 	return l
 }
 
-// changeLimits changes the limits of the datapath. The row names all that may be there at any moment.
+// changeLimits changes the limits of the datapath. The row lists all that may exist at any moment.
 func (b *Bridge) changeLimits(ctx context.Context, c limitChange) error {
 	during := maps.Clone(c.ours)
 	maps.Copy(during, c.gone)

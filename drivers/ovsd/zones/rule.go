@@ -2,7 +2,7 @@ package zones
 
 import "fmt"
 
-// zone is what the connections of a zone are for.
+// zone is the purpose of a zone's connections.
 type zone struct{ tenant, of string }
 
 const (
@@ -17,14 +17,14 @@ func (z zone) String() string {
 	return fmt.Sprintf("connections of tenant %s, for %s", z.tenant, z.of)
 }
 
-// limitChange is what is to be done about limits.
+// limitChange is a change of limits.
 type limitChange struct {
 	set  limits
-	gone limits // that are taken away
-	ours limits // that a driver has set, when all is done
+	gone limits // to be removed
+	ours limits // set by a driver, after the change
 }
 
-// changes tells what differs from what zones of tenants should have, and what is left of others.
+// changes returns the changes by which the zones of tenants get their limits, and others lose theirs.
 func (r zoneRule) changes(zones map[uint16]zone, given limits, used map[uint16]zoneUse, audit bool, left func(zone uint16) bool) limitChange {
 	c := limitChange{set: limits{}, gone: limits{}, ours: limits{}}
 	end := func(zone uint16, now int, ends bool) {
@@ -54,15 +54,15 @@ func (r zoneRule) changes(zones map[uint16]zone, given limits, used map[uint16]z
 	return c
 }
 
-// zoneRule is what the zones of tenants may hold.
+// zoneRule is the limit of the zones of tenants.
 type zoneRule struct {
 	limit  int
 	needed bool // there are tenants to be protected from each other
 	chosen bool // the limit is the operator's, who may want more than there was before
-	drops  bool // the datapath drops what it has no room for
+	drops  bool // the datapath drops connections for which it has no room
 }
 
-// of is the limit that a zone should have, which has one now and may have been given one by us; 0: none.
+// of returns the limit that a zone should have, given its present one and the one that a driver may have set; 0: none.
 func (r zoneRule) of(z zone, now, given int) int {
 	ours := now == r.limit || now == given
 	switch wanted := r.needed && (z.of == forServices || !r.drops); {

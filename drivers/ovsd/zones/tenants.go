@@ -8,13 +8,13 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// Tenants are those whose networks the bridges of a node have. The zero value is a node without bridges.
+// Tenants are those with networks on the bridges of a node. The zero value is a node without bridges.
 type Tenants struct {
 	mu      sync.Mutex
 	bridges []*Bridge
 }
 
-// Add adds a bridge, whose limits Run keeps.
+// Add adds a bridge, whose limits its Run keeps.
 func (t *Tenants) Add(config Config) *Bridge {
 	b := &Bridge{config: config, node: t, news: notify.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}}
 	t.mu.Lock()
@@ -23,7 +23,7 @@ func (t *Tenants) Add(config Config) *Bridge {
 	return b
 }
 
-// several tells whether there is more than one.
+// several reports whether there is more than one.
 func (t *Tenants) several() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,7 +36,7 @@ func (t *Tenants) several() bool {
 	return len(vrfs) > 1
 }
 
-// without tells whether no tenant has a zone. It is false until that is known of all bridges.
+// without reports whether no tenant has a zone. It is false until that is known of all bridges.
 func (t *Tenants) without(zone uint16) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

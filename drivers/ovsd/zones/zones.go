@@ -1,24 +1,25 @@
 // Package zones limits how much of the datapath's connection table the tenants of a node may use.
 //
-// The datapath has one connection table for all tenants. So that a tenant with very many connections leaves room to the
-// others, each zone of a tenant may hold a part of the table, where the node has several tenants. Zones of others are not
-// touched, and neither is a lower limit that somebody has set.
+// The datapath has one connection table for all tenants. So that a tenant with very many connections leaves
+// room to the others, each zone of a tenant may hold a part of the table if the node has several tenants. Other
+// zones are not changed, nor is a lower limit that another program has set.
 //
-// What happens beyond a limit depends on the datapath. That of ovs-vswitchd lets the packet go on and tracks nothing: a new
-// connection to a service is dropped, as nobody would know its provider, and tiers judge packet by packet,
-// so that answers pass only where they are allowed themselves. The kernel drops every packet that would begin an entry; there the
-// zones of tiers, which see every connection of a pod, have no limit.
+// What happens beyond a limit depends on the datapath. That of ovs-vswitchd forwards the packet and tracks
+// nothing: a new connection to a service is dropped, as its provider would be unknown, and tiers apply to each
+// packet, so that replies pass only if they are allowed themselves. The kernel drops every packet that would
+// begin an entry; there the zones of tiers, which see every connection of a pod, have no limit.
 //
-// ovs-vswitchd forgets the limits of its own datapath when it ends; the kernel keeps them. They are compared at each audit, and
-// when a network comes. Only audits remove limits, as after a start the tenants come one after the other; limits of a tenant
-// without networks on the node go as well (noted.go). Connections that are older than a limit do not count.
+// ovs-vswitchd drops the limits of its own datapath when it ends; the kernel keeps them. They are compared at
+// each audit, and when a network is added. Only audits remove limits, as after a start the tenants are added
+// one after the other; limits of a tenant without networks on the node are removed as well (noted.go).
+// Connections that are older than a limit do not count.
 //
-//	tenants.go  who has networks on the node's bridges, and so zones
+//	tenants.go  tenants with networks on the node's bridges, and so zones
 //	zones.go    what a bridge's tenants have, compared and set
 //	rule.go     what a zone may hold
-//	noted.go    which limits are ours, as the bridge's row says
-//	own.go      the same for taking the node down
-//	metrics.go  what is used of them
+//	noted.go    which limits the driver has set, by the bridge's row
+//	own.go      the same for decommissioning the node
+//	metrics.go  metrics of their use
 package zones
 
 import (
@@ -39,8 +40,8 @@ import (
 const (
 	tablePart     = 4      // a zone's part of the table; a tenant has two zones
 	zoneAtLeast   = 16384  // connections
-	zoneOtherwise = 262144 // where nobody says how many the table holds
-	nearlyFull    = 90     // per cent of a zone, from where on the log says so
+	zoneOtherwise = 262144 // if the size of the table is unknown
+	nearlyFull    = 90     // per cent of a zone, from which it is logged
 )
 
 // AnyNumber, as a Limit, leaves all zones without one.
@@ -49,15 +50,15 @@ const AnyNumber = -1
 // kernelFile is how many connections the kernel tracks at most.
 const kernelFile = "/proc/sys/net/netfilter/nf_conntrack_max"
 
-// Config says of a bridge what its limits are, and how they are seen and set.
+// Config is the limits' configuration of a bridge, and the functions to read and set them.
 type Config struct {
 	Log           *logrus.Entry
 	Bridge        string // its name
-	Limit         int    // connections in a zone; 0: where there are several tenants, a part of what the datapath has room for
+	Limit         int    // connections in a zone; 0: if there are several tenants, a part of the datapath's limit
 	AuditInterval time.Duration
 	Control       vswitchd.Control
 	Datapath      func() string                                     // its type
-	Mine          func() bool                                       // no other driver has the bridge: its limits would be that one's
+	Mine          func() bool                                       // no other driver has the bridge: its limits would be that driver's
 	ExternalIDs   func() map[string]string                          // of the bridge's row
 	Note          func(ctx context.Context, key, text string) error // changes one of them and waits until ExternalIDs has it
 }
@@ -69,15 +70,15 @@ type Bridge struct {
 	news   notify.Signal
 
 	// of node.mu:
-	whole    bool // the agent has said what it wants as a whole
+	whole    bool // the agent has sent the complete objects
 	networks map[string]pipeline.Network
 	used     map[uint16]zoneUse // as last seen
 }
 
-// zoneUse is how many connections of a zone there are, and may be; 0: any number.
+// zoneUse is the number of connections in a zone, and its limit; 0: none.
 type zoneUse struct{ limit, count int }
 
-// Replaced takes note that an object took the place of another; either may be nil.
+// Replaced records that an object replaced another; either may be nil.
 func (b *Bridge) Replaced(old, now pipeline.Object) {
 	b.node.mu.Lock()
 	defer b.node.mu.Unlock()
@@ -92,17 +93,17 @@ func (b *Bridge) Replaced(old, now pipeline.Object) {
 	}
 }
 
-// Complete takes note that the networks are all that there are.
+// Complete records that the networks are complete.
 func (b *Bridge) Complete() {
 	b.node.mu.Lock()
 	defer b.node.mu.Unlock()
 	b.whole = true
 }
 
-// Look has the limits compared soon: the datapath may have forgotten them.
+// Look schedules a comparison of the limits: the datapath may have dropped them.
 func (b *Bridge) Look() { b.news.Send() }
 
-// zones are those of the tenants, with words for each.
+// zones returns those of the tenants, with the tenant and purpose of each.
 func (b *Bridge) zones() map[uint16]zone {
 	b.node.mu.Lock()
 	defer b.node.mu.Unlock()
@@ -144,15 +145,15 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 }
 
-// setLimits sets the limits that are not as they should be. An audit takes away what there should not be, too. While
-// another agent has the bridge, they are its.
+// setLimits corrects the limits. An audit also removes those that should not exist. While another agent has the
+// bridge, the limits are that agent's.
 func (b *Bridge) setLimits(ctx context.Context, audit bool) error {
 	zones, given := b.zones(), notedLimits(b.config.ExternalIDs())
 	if len(zones)+len(given) == 0 || !b.config.Mine() {
 		return nil
 	}
-	// Who is here is looked at before what the datapath has: a limit that somebody sets before a tenant goes is then seen
-	// by whoever sees it gone.
+	// The tenants are read before the datapath's limits: a limit that another program sets before a tenant is
+	// removed is then seen by the pass that sees the removal.
 	rule := zoneRule{limit: b.zoneSize(ctx), chosen: b.config.Limit > 0, drops: b.config.Datapath() == vswitchd.System}
 	rule.needed = rule.chosen || b.config.Limit != AnyNumber && b.node.several()
 	used, err := zoneUses(ctx, b.config.Control, b.datapath())
@@ -163,7 +164,7 @@ func (b *Bridge) setLimits(ctx context.Context, audit bool) error {
 	return b.changeLimits(ctx, rule.changes(zones, given, used, audit, b.node.without))
 }
 
-// noteUse keeps what is used for the metrics, and warns of zones that become nearly full.
+// noteUse stores the use of zones for the metrics, and warns of zones that become nearly full.
 func (b *Bridge) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
 	b.node.mu.Lock()
 	before := b.used
@@ -181,7 +182,7 @@ func (u zoneUse) nearlyFull() bool { return u.limit > 0 && u.count >= u.limit*ne
 // datapath is the name of the bridge's datapath.
 func (b *Bridge) datapath() string { return vswitchd.DatapathNamed(b.config.Datapath()) }
 
-// zoneUses asks a datapath for its limits.
+// zoneUses reads the limits of a datapath.
 func zoneUses(ctx context.Context, control vswitchd.Control, datapath string) (map[uint16]zoneUse, error) {
 	text, err := control.Call(ctx, "dpctl/ct-get-limits", datapath)
 	if err != nil {
@@ -198,7 +199,7 @@ func zoneUses(ctx context.Context, control vswitchd.Control, datapath string) (m
 	return all, nil
 }
 
-// zoneSize is how many connections a zone that is limited may hold.
+// zoneSize returns how many connections a limited zone may hold.
 func (b *Bridge) zoneSize(ctx context.Context) int {
 	if b.config.Limit > 0 {
 		return b.config.Limit

@@ -85,7 +85,7 @@ func (e *Entrance) audit(q *Caller, r *http.Request, status int, revision int64)
 	e.config.Audit.Add(entry)
 }
 
-// denied tells whether a request failed because of its client. Only clients that ask for proper status codes
+// denied reports whether a request failed because of its client. Only clients that ask for proper status codes
 // see that in the status. A node with a valid join token that cannot join because of a conflict with others is
 // denied as well; not if the cluster is full, or the state is being changed.
 func (q *Caller) denied(status int) bool {
@@ -120,7 +120,7 @@ func (q *Caller) refusalText() string {
 	return text + "; " + flaw
 }
 
-// mayBeSampled tells whether requests of this kind may be so frequent that only some are written to the audit
+// mayBeSampled reports whether requests of this kind may be so frequent that only some are written to the audit
 // log. Requests that may have been executed in part are always written.
 func (q *Caller) mayBeSampled(r *http.Request, status int, decision audit.Decision) (kind ratelimit.Telling, often bool) {
 	_, bounded := q.client()
@@ -135,7 +135,7 @@ func (q *Caller) mayBeSampled(r *http.Request, status int, decision audit.Decisi
 	return 0, false
 }
 
-// isUnauthenticatedFlood tells whether the request is of a kind that may arrive thousands of times a second:
+// isUnauthenticatedFlood reports whether the request is of a kind that may arrive thousands of times a second:
 // refused, without valid credentials, in a cluster that requires them. Only some of these are written to the
 // audit log, so that they do not push lines about changes out of the files. Logins are limited elsewhere, and a
 // request whose outcome is unknown needs a token or a key.
@@ -149,7 +149,7 @@ func (e *Entrance) entry(q *Caller, r *http.Request) audit.Entry {
 		Verb: r.Method, Key: r.URL.Path, About: q.about, Objects: q.objects, Tenant: cmp.Or(q.need.Tenant, q.tenant)}
 }
 
-// changes tells whether a request asks for a change. Handing over keys counts as one.
+// changes reports whether a request asks for a change. Handing over keys counts as one.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath
 }

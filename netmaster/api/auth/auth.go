@@ -45,7 +45,7 @@ type Caller struct {
 	source string // source address
 	id     string // of the request in the audit log
 	need   Need   // right that the route needs
-	// routed tells whether the path belongs to a route.
+	// routed reports whether the path belongs to a route.
 	routed bool
 	now    func() time.Time
 
@@ -205,7 +205,7 @@ func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
 	return func(tenant string) bool { return all || slices.Contains(tenants, tenant) }, err
 }
 
-// May tells whether the caller may receive a part of an answer.
+// May reports whether the caller may receive a part of an answer.
 func (q *Caller) May(r ledger.Reader, n Need) bool {
 	return q == nil || q.mode != mastercfg.SecurityEnforced || q.refusal(r, n) == nil
 }

@@ -121,7 +121,7 @@ func BudgetKey(r *http.Request) string {
 	return client
 }
 
-// limitsOnlyNoted tells whether requests beyond the limits are served and only recorded.
+// limitsOnlyNoted reports whether requests beyond the limits are served and only recorded.
 func (q *Caller) limitsOnlyNoted() bool { return q.mode != mastercfg.SecurityEnforced }
 
 // excess refuses a request that exceeds a limit of its client; in a permissive cluster it only records that.

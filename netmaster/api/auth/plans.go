@@ -17,7 +17,7 @@ import (
 
 func (q *Caller) String() string { return q.Who.String() }
 
-// OfTenants tells whether the caller may change objects of tenants only.
+// OfTenants reports whether the caller may change objects of tenants only.
 func (q *Caller) OfTenants(r ledger.Reader) (bool, error) {
 	set, err := access.Rights(r, q.Who, q.now())
 	if errors.Is(err, access.ErrNobody) {

@@ -152,7 +152,7 @@ func (w *writer) object(lead string, o Object) error {
 	return w.text("}")
 }
 
-// empty tells whether encoding/json omits a value with omitempty.
+// empty reports whether encoding/json omits a value with omitempty.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:

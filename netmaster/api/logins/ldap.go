@@ -148,7 +148,7 @@ func (l *Logins) deleteDirectory(r *http.Request) (rest.Reply, error) {
 }
 
 // groupsOf verifies a password at the directory, and returns the
-// groups of its user. found tells whether a directory is configured.
+// groups of its user. found reports whether a directory is configured.
 func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
 	var d mastercfg.Directory
 	err = l.config.Ledger.View(func(r ledger.Reader) (err error) {

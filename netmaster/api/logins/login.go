@@ -100,7 +100,7 @@ func (l *Logins) loginForeign(r *http.Request, account string, groups []string, 
 	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
-// isLocal tells whether there is a local user, even a disabled one, of a name as a directory compares names.
+// isLocal reports whether there is a local user, even a disabled one, of a name as a directory compares names.
 func (l *Logins) isLocal(name string) (local bool) {
 	_ = l.config.Ledger.View(func(r ledger.Reader) error {
 		local = access.HasUser(r, name)
@@ -109,7 +109,7 @@ func (l *Logins) isLocal(name string) (local bool) {
 	return local
 }
 
-// hashOf returns the stored hash of a user's password; empty: that user cannot log in. local tells whether the
+// hashOf returns the stored hash of a user's password; empty: that user cannot log in. local reports whether the
 // user exists, even if disabled.
 func (l *Logins) hashOf(name string) (hash string, local bool) {
 	_ = l.config.Ledger.View(func(r ledger.Reader) error { // errors are reported by the plan of the login

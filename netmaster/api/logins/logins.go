@@ -103,7 +103,7 @@ func (l *Logins) Routes() []rest.Route {
 	}
 }
 
-// HasSecret tells whether the body of an account request, or of its answer, has a secret.
+// HasSecret reports whether the body of an account request, or of its answer, has a secret.
 func HasSecret(r *http.Request) bool {
 	switch at := path.Clean(r.URL.Path); at {
 	case loginPath, openIDLoginPath, usersPath, tokensPath:

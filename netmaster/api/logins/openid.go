@@ -163,7 +163,7 @@ func guessKeyOf(code string) string {
 	return mastercfg.OpenIDPrefix + string(sum[:])
 }
 
-// isLoopbackRedirect tells whether a redirect goes to the browser's own machine, where netctl waits for it. A
+// isLoopbackRedirect reports whether a redirect goes to the browser's own machine, where netctl waits for it. A
 // code for another destination belongs to another client.
 func isLoopbackRedirect(redirect string) bool {
 	u, err := url.Parse(redirect)

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// HasSecret tells whether the body of a request, or of its answer, has a token or a key.
+// HasSecret reports whether the body of a request, or of its answer, has a token or a key.
 func HasSecret(r *http.Request) bool {
 	at := path.Clean(r.URL.Path)
 	return r.Method == http.MethodPost && (at == mastercfg.JoinPath || at == mastercfg.JoinTokensPath)

@@ -32,7 +32,7 @@ func (m *Members) joined(prefix string) rest.Answer {
 	}
 }
 
-// MustJoin tells whether a node can no longer renew its certificate: it expired too long ago, or the CAs were
+// MustJoin reports whether a node can no longer renew its certificate: it expired too long ago, or the CAs were
 // replaced while the node was away, so that it trusts no netmaster of its cluster.
 func (m *Members) MustJoin(node mastercfg.Joined) bool {
 	by, err := m.Authorities()

@@ -76,7 +76,7 @@ func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err err
 	return staying, err
 }
 
-// isRegistrationOf tells whether a registration is that of a removed
+// isRegistrationOf reports whether a registration is that of a removed
 // netmaster. A registration of an earlier version has no name.
 func isRegistrationOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 	if s.Hostname != "" {

@@ -83,7 +83,7 @@ func (m *Members) allHave(ctx context.Context, state string) error {
 	return nil
 }
 
-// allSeal tells whether only netmasters have access to the store, and each registered one decrypts values for
+// allSeal reports whether only netmasters have access to the store, and each registered one decrypts values for
 // agents: an older version does not.
 func (m *Members) allSeal(ctx context.Context) (bool, error) {
 	masters, err := m.Masters(ctx)

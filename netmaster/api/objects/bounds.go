@@ -55,7 +55,7 @@ func Quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
 	return q.most, limited
 }
 
-// ofTenants tells whether the caller of the change may change objects of tenants only.
+// ofTenants reports whether the caller of the change may change objects of tenants only.
 func (c *Change) ofTenants() (bool, error) {
 	if c.By == nil {
 		return false, nil

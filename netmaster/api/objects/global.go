@@ -200,7 +200,7 @@ func existing(vlans, vxlans int) string {
 	return "existing " + strings.Join(parts, " and ")
 }
 
-// HoldsAny tells whether the store has a key with the prefix.
+// HoldsAny reports whether the store has a key with the prefix.
 func HoldsAny(r ledger.Reader, prefix string) bool {
 	any := false
 	r.Range(prefix, func(string, []byte) bool {

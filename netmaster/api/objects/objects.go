@@ -33,7 +33,7 @@ type Config struct {
 // Caller is the client that asks for a change, in a cluster whose clients have rights.
 type Caller interface {
 	fmt.Stringer
-	// OfTenants tells whether the caller may change objects of tenants only, and nothing of the cluster.
+	// OfTenants reports whether the caller may change objects of tenants only, and nothing of the cluster.
 	OfTenants(r ledger.Reader) (bool, error)
 	// Deny returns the refusal of something that the caller has no right to; nil where refusals are only recorded.
 	Deny(format string, args ...any) error

@@ -15,7 +15,7 @@ import (
 // themselves, secrets are in plain text. A cluster of an earlier version has its secrets encrypted when the key
 // of the keyring is replaced next.
 
-// seals tells whether secrets are to be encrypted.
+// seals reports whether secrets are to be encrypted.
 func seals(r ledger.Reader) (bool, error) {
 	record, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 	if fault.Is(err, fault.NotFound) {

@@ -20,7 +20,7 @@ type Condition struct {
 	none  tags // the revision must be none of these
 }
 
-// Demands tells whether there is a condition.
+// Demands reports whether there is a condition.
 func (c Condition) Demands() bool { return c.match != nil || c.none != nil }
 
 // tags are revisions, or * for any; nil if there is no condition. An empty list is one that never holds: its

@@ -20,13 +20,13 @@ func SourceOf(r *http.Request) string {
 	return host
 }
 
-// Forwarded tells whether another netmaster forwards a request:
+// Forwarded reports whether another netmaster forwards a request:
 // then the certificate of the connection is not the client's.
 func Forwarded(r *http.Request, who identity.Identity) bool {
 	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
 }
 
-// OfThisMachine tells whether a request comes from this machine, through the socket or loopback.
+// OfThisMachine reports whether a request comes from this machine, through the socket or loopback.
 func OfThisMachine(r *http.Request) bool {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	addr, err := netip.ParseAddr(host)
@@ -41,10 +41,10 @@ func Plain(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), plainKey{}, true))
 }
 
-// IsPlain tells whether a request is marked by Plain.
+// IsPlain reports whether a request is marked by Plain.
 func IsPlain(r *http.Request) bool { return r.Context().Value(plainKey{}) != nil }
 
-// Private tells whether only the two sides can read a request and its answer: it came over TLS, on the whole
+// Private reports whether only the two sides can read a request and its answer: it came over TLS, on the whole
 // path if another netmaster forwards it, or from this machine or that of the other netmaster.
 func Private(r *http.Request) bool {
 	return r.TLS != nil && !IsPlain(r) || OfThisMachine(r)

@@ -44,7 +44,7 @@ func StatusOf(err error) int {
 	return fault.KindOf(err).Status()
 }
 
-// WantsProblem tells whether the client asked for proper status codes, and so for problem documents.
+// WantsProblem reports whether the client asked for proper status codes, and so for problem documents.
 func WantsProblem(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), fault.ProblemType)
 }

@@ -41,7 +41,7 @@ func Lines(out io.Writer) *json.Encoder {
 // Line adds a value.
 func (s *Stream) Line(v any) error { return s.lines.Encode(v) }
 
-// Full tells whether Flush should be called.
+// Full reports whether Flush should be called.
 func (s *Stream) Full() bool { return s.pending.Len() >= streamPiece }
 
 // Flush sends the pending lines.

@@ -19,7 +19,7 @@
 //
 // The cookie of an object is the same in every run of the agent and on every
 // node. Versions before had the number of the run in the second and third
-// byte; their flows are told from ours by not being wanted, not by the cookie.
+// byte; their flows are recognized by not being wanted, not by the cookie.
 package cookie
 
 import "hash/fnv"
@@ -50,11 +50,11 @@ const (
 	FloodSet                  // the members of a bridged network
 	Service                   // a virtual address and its providers
 	Outside                   // the way out by the host
-	Router                    // the node as a router among those outside
+	Router                    // the node as one of the external routers
 	Route
 	NextHop
 	TierRule // a rule of a tier
-	Epoch    // what connections are told by that tiers have admitted
+	Epoch    // the present epoch of connections admitted by tiers
 	Peer     // another node
 	Departed // an endpoint that is gone, until its connections are ended
 )
@@ -67,14 +67,14 @@ func New(class Class, object string) uint64 {
 	return Owner<<ownerShift | uint64(class)<<classShift | (sum>>classShift^sum)&objectMask
 }
 
-// Ours tells whether a flow with this cookie was written by us, in any version.
+// Ours reports whether a flow with this cookie was written by us, in any version.
 func Ours(c uint64) bool { return c&ownerMask == Owner<<ownerShift }
 
-// Learned is the cookie of the flows that the switch learns from flows of this cookie. It is none
-// of ours: nobody but the switch adds them.
+// Learned returns the cookie of the flows that the switch learns from flows of this cookie. It is none of ours:
+// only the switch adds them.
 func Learned(c uint64) uint64 { return c ^ 1<<ownerShift }
 
-// IsLearned tells whether a flow with this cookie was learned from one of ours.
+// IsLearned reports whether a flow with this cookie was learned from one of ours.
 func IsLearned(c uint64) bool { return Ours(Learned(c)) }
 
 // ClassOf returns the kind of object a flow belongs to.
