@@ -135,19 +135,29 @@ func report(stderr io.Writer, err error) {
 		fmt.Fprintln(stderr, forProgram.document(refused))
 		return
 	}
-	fmt.Fprintf(stderr, "error: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(stderr, "error: %s\n", printableLines(strings.TrimSpace(err.Error())))
 	if refused != nil {
 		for _, detail := range refused.Details {
 			if detail != refused.Message { // of an apply with one failure
-				fmt.Fprintf(stderr, "  %s\n", detail)
+				fmt.Fprintf(stderr, "  %s\n", printableLines(detail))
 			}
 		}
 	}
 	if id := fault.RequestOf(err); id != "" && fault.Is(err, fault.Internal) {
-		fmt.Fprintf(stderr, "  request %s: the log of netmaster has more of it\n", id)
+		fmt.Fprintf(stderr, "  request %s: the log of netmaster has more of it\n", printable(id))
 	}
 	var usage usageError
 	if errors.As(err, &usage) && usage.help != nil {
 		cli.HelpPrinter(stderr, usageTemplate, usage.help)
 	}
+}
+
+// printableLines keeps what others have said in an error from steering the terminal. Some errors have several lines.
+func printableLines(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return steering(r)
+	}, text)
 }

@@ -91,13 +91,14 @@ func plain(value any) string {
 func bracketed(value any) string { return fmt.Sprint(value) }
 
 // printable keeps what others have stored from steering the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
+func printable(text string) string { return strings.Map(steering, text) }
+
+// steering is a question mark for what steers terminals.
+func steering(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return '?'
+	}
+	return r
 }
 
 // print writes objects in the format the flags ask for.
