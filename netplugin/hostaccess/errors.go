@@ -41,11 +41,13 @@ const (
 )
 
 // pathMTU are the rules that drop such errors if an endpoint sends them by its own address, to whatever machine: it would lower the path MTU
-// between that machine and this host for everybody. Those of gateways, and about services, have other addresses.
+// between that machine and this host for everybody. Those of gateways, and about services, have other addresses, also where these are of the
+// same prefix, as for node ports.
 func pathMTU(prefixes []netip.Prefix) (rules []rule) {
 	for _, p := range prefixes {
 		is := map[bool]string{true: isTooBig, false: isTooBig6}[p.Addr().Is4()]
-		rules = append(rules, rule{knftables.Concat(version(p), "saddr", p, is, "drop"), "endpoints lower no path MTU of this host"})
+		own := knftables.Concat(version(p), "saddr", p, version(p), "saddr !=", pipeline.AllStandIns(p))
+		rules = append(rules, rule{knftables.Concat(own, is, "drop"), "endpoints lower no path MTU of this host"})
 	}
 	return rules
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/netspace"
@@ -253,6 +254,39 @@ done`)
 	for _, chain := range []string{"in", "there"} {
 		if got := run(t, "nft list chain inet seen "+chain); strings.Count(got, "packets 0 ") != 2 {
 			t.Errorf("errors about what others were sent:\n%s", got)
+		}
+	}
+}
+
+// What the switch says of a packet to a node port comes from the address that it has for node ports, which is none of an endpoint.
+func TestWhoAsksANodePortIsToldWhatIsTooBig(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+nsenter --net="$1" sh -ec 'ip addr add 172.19.255.253/16 dev eth0; ip addr add fd63:6f6e:7469:7601::fffd/64 dev eth0 nodad
+ip route add 203.0.113.2/32 via 172.19.255.254 src 172.19.255.253; ip route add 2001:db8::2/128 via fd63:6f6e:7469:7601::fffe src fd63:6f6e:7469:7601::fffd'`)
+	const port = 30007
+	in := entrances{agent.Entrances{NodePorts: []agent.NodePort{{Protocol: openflow.ProtoUDP, Port: port}}}, wayOut, Everywhere()}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, Closed{VXLANPort: 4789}, "inb01", 2000).with(in)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct{ client, host, at string }{
+		{"203.0.113.2", "203.0.113.1", "172.19.255.253"},
+		{"2001:db8::2", "2001:db8::1", "fd63:6f6e:7469:7601::fffd"},
+	} {
+		server, client := datagrams(t, inside, v.at, port), datagrams(t, world, v.client, 0)
+		if _, err := client.WriteTo([]byte("hello"), &net.UDPAddr{IP: net.ParseIP(v.host), Port: port}); err != nil {
+			t.Fatal(err)
+		}
+		_, from, err := server.ReadFrom(make([]byte, 16))
+		if err != nil {
+			t.Fatal(err)
+		}
+		python(t, inside, tooBig, v.client, v.at, from.(*net.UDPAddr).Port, port)
+		if got := run(t, "nsenter --net="+world+" ip route get "+v.host); !strings.Contains(got, "mtu") {
+			t.Errorf("who asks %s is not told that it was too big: %s", v.host, got)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // end without a word, and could not be stopped meanwhile.
 func refuseTaken(dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db") // which a running member has locked
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)       // NFS locks nothing for itself alone that was opened to be read only
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

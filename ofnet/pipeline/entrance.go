@@ -66,7 +66,7 @@ func (e entrance) base(w *Wants) {
 		at(tableSource, priorityRefuse, regOrigin.is(originEntered)).goTo(tableDest))
 	untracked := []openflow.Action{set(openflow.EthSrc(e.gateway)), byNode.set(0)}
 	for _, f := range []family{ipv4(), ipv6()} {
-		w.flow(entering(priorityOther, f.is()).do(untracked...).do(e.remember(openflow.CT{
+		w.flow(entering(priorityExcept, f.is()).do(untracked...).do(e.remember(openflow.CT{
 			ZoneField: openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits}})).end())
 		for _, kind := range f.errors {
 			w.flow(entering(priorityHairpin, f.is(), f.isICMP(), f.icmpType(kind)).do(untracked...).backTo(tableDest))

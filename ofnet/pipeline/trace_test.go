@@ -98,6 +98,23 @@ func TestRulesKnowTheGroupOfARemoteSender(t *testing.T) {
 	}
 }
 
+// A client that came in by another node has no group, also with the address of an endpoint there: tenants' addresses are used outside, too.
+func TestAClientByAnotherNodeIsNoEndpointOfIt(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	n := c.pod(web1).node
+	for _, kind := range []string{"udp", "udp,nw_frag=later", "tcp", "tcp,nw_frag=first", "sctp", "icmp,icmp_type=8"} {
+		client := packet{inPort: exampleTunnelPort, vni: webBlue.VNI, src: entranceMAC, dst: web1.MAC, from: web2.IPv4, to: web1.IPv4, kind: kind}
+		if got, _, _ := strings.Cut(n.verdict(t, client), "\n"); !strings.Contains(got, "ct(commit") {
+			t.Errorf("%s: %s, with the group of an endpoint", client, got)
+		}
+	}
+	c.program(rule("no-front", 50, func(r *Rule) { r.SrcGroup = front }))
+	about := packet{inPort: exampleTunnelPort, vni: webBlue.VNI, src: entranceMAC, dst: web1.MAC, from: web2.IPv4, to: web1.IPv4, kind: "icmp,icmp_type=3"}
+	if got := n.verdict(t, about); got == "drop" {
+		t.Errorf("%s is judged as of an endpoint", about)
+	}
+}
+
 // asksSwitchAlone is what the datapath does with a packet that the switch may answer, and that goes nowhere else.
 var asksSwitchAlone = regexp.MustCompile(`^meter\(\d+\),meter\(\d+\),hash\(sym_l4\(0\)\),recirc\(0x[0-9a-f]+\)$`)
 

@@ -25,10 +25,11 @@ import (
 //
 // A packet goes back to FORWARD with its conntrack state cleared (ct_clear): it is like any
 // other there, and services look it up in their own zone.
+//
 // Each change of rules changes the epoch. A connection that was admitted in another epoch is evaluated again
 // with its next packet, in its original direction even if that packet is a reply. So rules match the original
 // tuple of the connection tracker: addresses, protocol and port of the first packet.
-// port of the first packet.
+//
 // In the userspace datapath the tuple of later fragments has no port. They are admitted: without the first
 // fragment, to which the rules apply, they are useless, and the tracker needs all fragments of a datagram on
 // each pass. (Of SCTP it sees the first one once.) Fragments that a bridged network floods must not reach the
@@ -53,9 +54,9 @@ import (
 // is on, and to neighbour discovery. Packets of the host itself are those from the address that only
 // the host has on that link, where it accepts answers only (netplugin/hostaccess). ICMP errors from there
 // pass, too, since they quote an address that the tracker does not know (quoted.go).
+//
 // Before 3.2 Open vSwitch's userspace datapath treats all SCTP packets between two addresses as one connection,
 // so on every datapath each SCTP packet is evaluated like the first of a connection.
-// connection.
 type tracking struct{}
 
 // Tiers are the directions in which tiers apply to an endpoint.

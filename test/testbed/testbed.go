@@ -238,7 +238,7 @@ func findBin() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(self), "netplugin")); err == nil {
+	if found, err := os.Stat(filepath.Join(filepath.Dir(self), "netplugin")); err == nil && found.Mode().IsRegular() { // in a checkout it is a directory
 		return filepath.Dir(self), nil
 	}
 	dir, err := os.Getwd()
