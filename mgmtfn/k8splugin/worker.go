@@ -138,7 +138,7 @@ func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error
 		return nil
 	}
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
-		if err := s.store.Delete(&r, time.Now()); err != nil { // the disk is full: the worker undoes it nevertheless, and the queue retains it
+		if err := s.store.Delete(&r, time.Now()); err != nil { // disk full: the worker undoes it all the same
 			s.unmarked.Store(a, r.Since)
 			s.wake.Send()
 			return err

@@ -31,7 +31,7 @@ type Spec struct {
 	MTU       int            `json:"mtu,omitempty"` // 0: unchanged
 	Addresses []netip.Prefix `json:"addresses"`
 	Gateways  []netip.Addr   `json:"gateways,omitempty"` // of default routes, at most one of each IP family
-	OnLink    []netip.Addr   `json:"onLink,omitempty"`   // hosts reached directly, although they are in no subnet of the interface
+	OnLink    []netip.Addr   `json:"onLink,omitempty"`   // hosts reached directly, in no subnet of the interface
 	// ChecksumInSoftware makes the kernel complete checksums before packets leave the container. A userspace datapath
 	// receives packets from the veth with partial checksums and would forward TCP and UDP without valid ones.
 	ChecksumInSoftware bool `json:"checksumInSoftware,omitempty"`
