@@ -84,7 +84,7 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 }
 
 // tokens returns the tokens for the servers. They are secrets: a server without encryption gets none, with a
-// warning. A damaged file is no error in that case.
+// warning. A damaged file is an error only for a server with encryption.
 func tokens(urls []string, stored credentials.Store, damaged error, errOut io.Writer) (map[string]string, error) {
 	found := map[string]string{}
 	for _, url := range urls {

@@ -71,7 +71,7 @@ func (s *session) securityStep(step string) error {
 	return s.done(line, nil)
 }
 
-// enforceSecurity prints the affected requests before it changes the mode.
+// enforceSecurity warns of the counted requests that an enforced cluster refuses, and changes the mode.
 func enforceSecurity(s *session) error {
 	report, err := s.client.SecurityReport(s.ctx)
 	if err != nil {

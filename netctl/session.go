@@ -47,7 +47,7 @@ func (s *session) connected(do func() error) error {
 	return err
 }
 
-// failed makes an error be reported as JSON if JSON was requested.
+// failed marks an error as one to be printed as JSON, if the format is JSON.
 func (s *session) failed(err error) error {
 	if err != nil && s.format() == formatJSON {
 		return documented{err}

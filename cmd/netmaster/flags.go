@@ -38,7 +38,7 @@ type options struct {
 	leaderTTL time.Duration
 	nodeGrace time.Duration
 	auditLog  string
-	audit     string // what to do if it cannot be written
+	audit     string // auditUsual or auditStrict
 	syslog    string
 	rate      int
 

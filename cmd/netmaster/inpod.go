@@ -39,7 +39,7 @@ func (o *options) inPod() (*podjoin.Cluster, error) {
 	return &podjoin.Cluster{Client: clients.Core, Namespace: namespace}, nil
 }
 
-// vouched makes daemons join that Kubernetes authenticates, including this one.
+// vouched configures joining with tokens of Kubernetes, for other daemons and this one.
 func (o *options) vouched(config *daemon.Config, pods *podjoin.Cluster) {
 	if pods == nil {
 		return

@@ -19,9 +19,8 @@ type Master interface {
 // Datapath is this node's switch, as the agent runs it.
 type Datapath interface {
 	// Ready returns nil, or the reason why containers cannot be attached at the moment. The error may have two
-	// methods: PodsAffected() bool tells whether attached containers are affected, too;
-	// StoreUnread() bool tells whether the switch answers, and the only reason is that
-	// the store has not been read since the process began.
+	// methods: PodsAffected() bool reports whether attached containers are affected, too; StoreUnread() bool reports
+	// whether the switch answers, and the only reason is that the store has not been read since the process began.
 	Ready() error
 	// PreparePort makes the veth pair and the switch port of an endpoint, with the container's end in the
 	// network namespace of descriptor netns. The endpoint need not be in the store

@@ -191,9 +191,9 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 	return set, nil
 }
 
-// Since returns the revision since which the visible objects of an identity are unchanged, or an earlier one at
-// which they were the same; 0: it sees everything. A change of the security mode, which enables rights, counts; so
-// does every other change of the record of security, which changes rarely.
+// Since returns the revision at which an identity got its present rights, or an earlier one if it cannot have had
+// others in between; 0: it sees everything. A change of the security mode, which enables rights, counts; so does
+// every other change of the record of security, which changes rarely.
 func Since(r ledger.Reader, who identity.Identity) int64 {
 	mode := r.Revision(mastercfg.SecurityKey)
 	switch who.Kind {

@@ -9,10 +9,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// turns limits the number of concurrent workers and of waiters. The waiter with the lowest rank is next; among
-// equal ranks the first to arrive. If all places are taken, a new waiter replaces one with a higher rank, if there
-// is one, which fails as unavailable; so does a waiter after patience, since others with a lower rank may arrive
-// without end.
+// turns limits how many callers work and how many wait. The waiter with the lowest rank is next; among equal ranks
+// the first to arrive. If all places are taken, a new waiter takes the place of one with a higher rank, if there
+// is one. A waiter that loses its place fails as unavailable; so does one that has waited for patience, since
+// others with a lower rank may arrive without end.
 type turns struct {
 	atOnce, most int
 	patience     time.Duration

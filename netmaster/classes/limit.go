@@ -138,8 +138,8 @@ func (p *policy) unranked() string {
 	return ""
 }
 
-// closed returns the rules of a policy that cannot be written: it allows nothing. A policy that isolates needs no
-// rule for that.
+// closed returns the rules in place of those of a policy that cannot be written: they deny everything. A policy
+// that isolates needs none for that.
 func (p *policy) closed(base mastercfg.TierRule) []mastercfg.TierRule {
 	all := []mastercfg.TierRule{}
 	for _, direction := range []struct{ about, out bool }{{p.spec.In, false}, {p.spec.Out, true}} {

@@ -76,7 +76,7 @@ func (s *search) noteStoreError(err error) error {
 	return fault.New(fault.Unavailable, "leading netmaster is not known: %w", err)
 }
 
-// storeDownLong tells whether the store has been down for so long that netmaster has lost it, too.
+// storeDownLong reports whether the store has been down for so long that netmaster has lost it, too.
 func (s *search) storeDownLong() bool {
 	return !s.awaySince.IsZero() && time.Since(s.awaySince) >= s.limits.Store
 }
