@@ -1,9 +1,9 @@
 package contivmodel
 
-// What an operation of an apply does.
+// Kinds of operations of an apply.
 const (
-	OpApply  = "apply"  // create, update, or leave alone what is as wanted
-	OpCreate = "create" // create, or leave an identical object alone
+	OpApply  = "apply"  // create, update, or leave an object as it is if nothing differs
+	OpCreate = "create" // create, or leave an identical object as it is
 	OpDelete = "delete"
 )
 
@@ -14,7 +14,7 @@ type Applied struct {
 	Results  []OperationResult `json:"results"` // in the order of the operations
 }
 
-// OperationResult is one operation of an apply, and what has become of it.
+// OperationResult is the result of one operation of an apply.
 type OperationResult struct {
 	Op     string `json:"op"`
 	Type   string `json:"type"`

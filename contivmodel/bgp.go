@@ -20,26 +20,26 @@ type Bgp struct {
 // BgpOper is the run-time view of a BGP speaker.
 type BgpOper struct {
 	AdminStatus    string            `json:"adminStatus,omitempty"`    // of the first neighbour
-	Announced      []string          `json:"announced,omitempty"`      // prefixes that neighbours are told
+	Announced      []string          `json:"announced,omitempty"`      // prefixes announced to the neighbours
 	NeighborStatus string            `json:"neighborStatus,omitempty"` // of the first neighbour
 	Neighbors      []BgpNeighborOper `json:"neighbors,omitempty"`
 	NumRoutes      int               `json:"numRoutes,omitempty"`
-	Problem        string            `json:"problem,omitempty"` // why the node is not the router that is wanted
+	Problem        string            `json:"problem,omitempty"` // why the node is not the configured router
 	Routes         []string          `json:"routes,omitempty"`  // prefixes learned
 }
 
-// BgpNeighborOper is how it stands with one neighbour.
+// BgpNeighborOper is the state of the session with one neighbour.
 type BgpNeighborOper struct {
 	Address     string `json:"address"`
 	As          string `json:"as"`
-	AdminStatus string `json:"adminStatus,omitempty"` // up, down, or pfx_ct: closed for a while, as it announces too much
+	AdminStatus string `json:"adminStatus,omitempty"` // up, down, or pfx_ct: closed for a while, too many prefixes
 	Status      string `json:"status,omitempty"`      // idle, connect, active, opensent, openconfirm or established
 	LastError   string `json:"lastError,omitempty"`   // why there is no session
-	Flapping    string `json:"flapping,omitempty"`    // how often the session has ended lately, and why; empty: not often
+	Flapping    string `json:"flapping,omitempty"`    // how often the session has ended recently, and why; empty: not often
 	NumRoutes   int    `json:"numRoutes"`
 }
 
-// BgpInspect answers inspection of a BGP speaker.
+// BgpInspect is the response of inspect for a BGP speaker.
 type BgpInspect = Inspect[Bgp, BgpOper]
 
 func (b *Bgp) ModelType() string { return "Bgp" }

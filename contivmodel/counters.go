@@ -1,17 +1,16 @@
 package contivmodel
 
-// Counters are what the switches have counted since they were started, summed
-// over the nodes that answered.
+// Counters are counts of the switches since they were started, summed over the nodes that answered.
 
-// RuleCounters is the traffic that a rule has decided about.
+// RuleCounters is the traffic that matched a rule.
 type RuleCounters struct {
 	Bytes   uint64 `json:"bytes"`
 	Packets uint64 `json:"packets"`
 }
 
-// PolicyCounters are those of the rules of a policy.
+// PolicyCounters are the counters of a policy's rules.
 type PolicyCounters struct {
-	Rules  map[string]RuleCounters `json:"rules"`            // by key; what no node counts is left out
+	Rules  map[string]RuleCounters `json:"rules"`            // by key; without rules that no node counts
 	Silent []string                `json:"silent,omitempty"` // nodes that did not answer, each with the cause
 }
 

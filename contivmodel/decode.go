@@ -8,10 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Decode reads an object of the kind from a request body. Names match without
-// regard to case, unknown fields and whatever follows the first JSON value are
-// ignored, links are dropped, defaults filled in. It does not validate: the key
-// of the URL comes first. Errors are fault.Malformed.
+// Decode reads an object of the kind from a request body. Names match regardless of case, unknown fields and
+// anything after the first JSON value are ignored, links are dropped, defaults are filled in. It does not
+// validate: the caller first sets the key of the URL. Errors are fault.Malformed.
 func (k Kind) Decode(body []byte) (Object, error) {
 	o := k.New()
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(o); err != nil {
@@ -22,7 +21,7 @@ func (k Kind) Decode(body []byte) (Object, error) {
 	return o, nil
 }
 
-// malformed says what is wrong with a body in terms of JSON instead of Go.
+// malformed describes the error of a body in terms of JSON instead of Go.
 func (k Kind) malformed(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {

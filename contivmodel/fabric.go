@@ -10,7 +10,7 @@ type ExtContractsGroup struct {
 	LinkSets           ExtContractsGroupLinkSets `json:"link-sets"`
 }
 
-// ExtContractsGroupLinkSets are the objects tied to a contracts group.
+// ExtContractsGroupLinkSets are the objects that refer to a contracts group.
 type ExtContractsGroupLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 }
@@ -29,7 +29,7 @@ type AppProfile struct {
 	Links          AppProfileLinks    `json:"links"`
 }
 
-// AppProfileLinkSets are the objects tied to an application profile.
+// AppProfileLinkSets are the objects linked to an application profile.
 type AppProfileLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 }
@@ -59,7 +59,7 @@ type AciGwOper struct {
 	NumAppProfiles int `json:"numAppProfiles,omitempty"`
 }
 
-// AciGwInspect answers inspection of the fabric connection.
+// AciGwInspect is the response of inspect for the fabric connection.
 type AciGwInspect = Inspect[AciGw, AciGwOper]
 
 func (a *AciGw) ModelType() string { return "aciGw" }

@@ -15,12 +15,12 @@ type Field struct {
 	Doc        string   // meaning, one line
 	Rule       string   // name of the pattern; empty: none
 	OneOf      []string // values allowed; empty: any
-	Min, Max   int      // range of a number; Max is the length limit of a text; Max 0: none
-	Default    string   // what an absent value means
+	Min, Max   int      // range of a number; for a string Max is the maximum length; Max 0: none
+	Default    string   // meaning of an absent value
 	Required   bool
-	Unless     string // JSON name of a text that makes this one dispensable; empty: none
+	Unless     string // JSON name of a string field that makes this one optional; empty: none
 	Changeable bool
-	Unchecked  bool   // Validate leaves the rules to the operation
+	Unchecked  bool   // Validate leaves required and oneof to the operation
 	KeyPart    int    // position in the key, from 1; 0: not part of it
 	Column     int    // position in a listing, from 1; 0: not shown
 	Heading    string // heading of that column
@@ -32,7 +32,7 @@ type Field struct {
 // Kind returns the Go kind of the field: String, Int or Slice (of strings).
 func (f Field) Kind() reflect.Kind { return f.goType.Kind() }
 
-// Secret tells whether the field is never told.
+// Secret reports whether the field is write-only.
 func (f Field) Secret() bool { return f.goType == reflect.TypeFor[secret.Text]() }
 
 // Value returns the field's value: a string, an int, a []string or a secret.Text.
@@ -51,8 +51,8 @@ func (f Field) Set(o Object, value any) error {
 	return nil
 }
 
-// Pattern returns the expression that a text must match, and the same in
-// words; both are empty if the field has no pattern.
+// Pattern returns the expression that a string must match, and its meaning in words; both are empty if the field
+// has no pattern.
 func (f Field) Pattern() (expression, meaning string) {
 	if f.Rule == "" {
 		return "", ""
@@ -61,8 +61,8 @@ func (f Field) Pattern() (expression, meaning string) {
 	return p.expr.String(), p.doc
 }
 
-// Wanted says what the field takes, with an example where words alone do not
-// show the form: "address/length or first-last/length, such as 10.1.2.0/24".
+// Wanted describes the valid values, with an example where words alone do not show the form: "address/length or
+// first-last/length, such as 10.1.2.0/24".
 func (f Field) Wanted() string {
 	switch p := patterns[f.Rule]; {
 	case f.Kind() == reflect.Int && f.Max > 0:
@@ -77,13 +77,13 @@ func (f Field) Wanted() string {
 	return "anything"
 }
 
-// Empty tells whether the field is at its zero value.
+// Empty reports whether the field has its zero value.
 func (f Field) Empty(o Object) bool { return f.of(o).IsZero() }
 
 func (f Field) of(o Object) reflect.Value { return reflect.ValueOf(o).Elem().Field(f.index) }
 
-// readField reads the tags of a struct field. The tests of the declarations
-// hold every tag to what is understood here.
+// readField reads the tags of a struct field. The tests of the declarations check that every tag is one that is
+// read here.
 func readField(name string, index int, sf reflect.StructField) Field {
 	f := Field{Name: name, Doc: sf.Tag.Get("doc"), index: index, goType: sf.Type}
 	for item := range strings.FieldsSeq(sf.Tag.Get("model")) {

@@ -25,7 +25,7 @@ type GlobalOper struct {
 	VxlansInUse     string `json:"vxlansInUse,omitempty"`
 }
 
-// GlobalInspect answers inspection of the global object.
+// GlobalInspect is the response of inspect for the global object.
 type GlobalInspect = Inspect[Global, GlobalOper]
 
 func (g *Global) ModelType() string { return "global" }

@@ -15,7 +15,7 @@ type EndpointGroup struct {
 	Links            EndpointGroupLinks    `json:"links"`
 }
 
-// EndpointGroupLinkSets are the objects tied to a group.
+// EndpointGroupLinkSets are the objects linked to a group.
 type EndpointGroupLinkSets struct {
 	ExtContractsGrps LinkSet `json:"ExtContractsGrps,omitempty"`
 	MatchRules       LinkSet `json:"MatchRules,omitempty"` // rules that name this group
@@ -42,7 +42,7 @@ type EndpointGroupOper struct {
 	PktTag               int            `json:"pktTag,omitempty"`
 }
 
-// EndpointGroupInspect answers inspection of a group.
+// EndpointGroupInspect is the response of inspect for a group.
 type EndpointGroupInspect = Inspect[EndpointGroup, EndpointGroupOper]
 
 func (g *EndpointGroup) ModelType() string { return "endpointGroup" }

@@ -11,7 +11,7 @@ import (
 type Kind struct {
 	Type    string  // type string: "endpointGroup"
 	Segment string  // route segment: "endpointGroups"
-	Doc     string  // what such an object is, one line
+	Doc     string  // description, one line
 	Fields  []Field // alphabetical by JSON name; without key and links
 	Oper    any     // zero value of the run-time type; nil if there is none
 
@@ -19,11 +19,11 @@ type Kind struct {
 	key    int   // index of the Key field
 	links  []int // indexes of the link fields
 
-	keys    []Field // those of the key, in order
+	keys    []Field // fields of the key, in order
 	secrets []Field
 }
 
-// declaration is what the struct itself cannot say.
+// declaration has what is not in the struct itself.
 type declaration struct {
 	segment string
 	zero    Object
@@ -31,7 +31,7 @@ type declaration struct {
 	doc     string
 }
 
-// declarations lists every kind, alphabetical by segment without regard to case.
+// declarations lists every kind, alphabetical by segment regardless of case.
 var declarations = []declaration{
 	{"aciGws", &AciGw{}, AciGwOper{}, "Connection to an ACI fabric; there is at most one."},
 	{"appProfiles", &AppProfile{}, nil, "Groups that the fabric treats as one application."},
@@ -49,7 +49,7 @@ var declarations = []declaration{
 	{"volumes", &Volume{}, nil, "Not implemented; routes only."},
 }
 
-// DependencyOrder lists the types that are implemented, each after those that its objects refer to.
+// DependencyOrder lists the implemented types, each after those that its objects refer to.
 func DependencyOrder() []string {
 	return []string{"global", "aciGw", "tenant", "netprofile", "network", "extContractsGroup", "policy",
 		"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp"}
@@ -63,8 +63,8 @@ var kinds = sync.OnceValue(func() []Kind {
 	return all
 })
 
-// Kinds returns all kinds, sorted by segment. The slice is the caller's; what
-// it holds is shared and not to be changed.
+// Kinds returns all kinds, sorted by segment. The caller owns the slice; its elements are shared and must not be
+// changed.
 func Kinds() []Kind { return slices.Clone(kinds()) }
 
 // KindBySegment finds a kind by its route segment.
@@ -93,7 +93,7 @@ func findKind(match func(*Kind) bool) (Kind, bool) {
 	return Kind{}, false
 }
 
-// New makes an empty object of the kind.
+// New returns an empty object of the kind.
 func (k Kind) New() Object { return reflect.New(k.goType).Interface().(Object) }
 
 // Field finds a field by its JSON name.
@@ -106,13 +106,13 @@ func (k Kind) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// KeyFields are the fields that make up the key, in order. They are shared and not to be changed.
+// KeyFields returns the fields of the key, in order. They are shared and must not be changed.
 func (k Kind) KeyFields() []Field { return k.keys }
 
-// OfTenant tells whether the objects belong to tenants: the first part of their keys is the name of one.
+// OfTenant reports whether the objects belong to tenants: the first part of their keys is a tenant's name.
 func (k Kind) OfTenant() bool { return len(k.keys) > 1 && k.keys[0].Name == "tenantName" }
 
-// Columns are the fields that a listing shows, in order.
+// Columns returns the fields shown in a listing, in order.
 func (k Kind) Columns() []Field { return k.fieldsBy(func(f Field) int { return f.Column }) }
 
 // fieldsBy selects the fields with a position above zero and sorts them by it.

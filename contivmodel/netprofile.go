@@ -12,7 +12,7 @@ type Netprofile struct {
 	Links       NetprofileLinks    `json:"links"`
 }
 
-// NetprofileLinkSets are the objects tied to a profile.
+// NetprofileLinkSets are the objects linked to a profile.
 type NetprofileLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 }

@@ -17,7 +17,7 @@ type Network struct {
 	Links       NetworkLinks    `json:"links"`
 }
 
-// NetworkLinkSets are the objects that live on a network.
+// NetworkLinkSets are the objects linked to a network.
 type NetworkLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 	Servicelbs     LinkSet `json:"Servicelbs,omitempty"`
@@ -41,7 +41,7 @@ type NetworkOper struct {
 	PktTag                  int            `json:"pktTag,omitempty"` // VLAN inside a host
 }
 
-// NetworkInspect answers inspection of a network.
+// NetworkInspect is the response of inspect for a network.
 type NetworkInspect = Inspect[Network, NetworkOper]
 
 func (n *Network) ModelType() string { return "network" }

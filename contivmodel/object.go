@@ -9,7 +9,7 @@ type Object interface {
 	SetKey(key string) // stores the key that came with the URL; Validate compares
 }
 
-// Pointer lets code name the type T of an object while the methods are those of *T.
+// Pointer lets code name the type T of an object although the methods are those of *T.
 type Pointer[T any] interface {
 	*T
 	Object
@@ -21,13 +21,13 @@ type Link struct {
 	Key  string `json:"key,omitempty"`
 }
 
-// LinkTo makes the link to an object.
+// LinkTo returns the link to an object.
 func LinkTo(o Object) Link { return Link{Type: o.ModelType(), Key: o.ModelKey()} }
 
 // LinkSet points at any number of objects of one type, by key.
 type LinkSet map[string]Link
 
-// Add links to an object.
+// Add adds the link to an object.
 func (s *LinkSet) Add(o Object) {
 	if *s == nil {
 		*s = LinkSet{}
@@ -35,16 +35,16 @@ func (s *LinkSet) Add(o Object) {
 	(*s)[o.ModelKey()] = LinkTo(o)
 }
 
-// Remove drops the link to an object; nothing happens if there was none.
+// Remove removes the link to an object, if there is one.
 func (s LinkSet) Remove(o Object) { delete(s, o.ModelKey()) }
 
-// Inspect is the answer of an inspect request: what was asked for, and what is.
+// Inspect is the response of inspect: the configuration, and the run-time data.
 type Inspect[Config, Oper any] struct {
 	Config Config
 	Oper   Oper
 }
 
-// ConfigInspect is the answer of an inspect request for types without run-time data.
+// ConfigInspect is the response of inspect for types without run-time data.
 type ConfigInspect[Config any] struct {
 	Config Config
 }

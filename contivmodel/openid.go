@@ -1,14 +1,14 @@
 package contivmodel
 
-// OpenIDClient is what a browser is sent to a provider of OpenID Connect with.
+// OpenIDClient is the data with which a browser is redirected to a provider of OpenID Connect.
 type OpenIDClient struct {
 	Issuer   string   `json:"issuer"`
 	ClientID string   `json:"client_id"`
 	AuthURL  string   `json:"authorization_endpoint"`
-	Scopes   []string `json:"scopes"` // beside openid
+	Scopes   []string `json:"scopes"` // in addition to openid
 }
 
-// OpenIDProof is what the browser has come back with, and what its way began with.
+// OpenIDProof is the result of the browser's login at the provider, with the initial values.
 type OpenIDProof struct {
 	Code     string `json:"code"`
 	Verifier string `json:"verifier"` // of PKCE
@@ -16,13 +16,13 @@ type OpenIDProof struct {
 	Nonce    string `json:"nonce"`
 }
 
-// OpenIDConfig is how a provider is reached. In a change, what is nil stays as it is.
+// OpenIDConfig is the configuration of a provider. In a change, nil fields are unchanged.
 type OpenIDConfig struct {
 	Issuer      *string   `json:"issuer,omitempty"`
 	ClientID    *string   `json:"client_id,omitempty"`
-	Secret      *string   `json:"client_secret,omitempty"`  // never told; empty: the client is a public one
-	Authorities *string   `json:"tls_ca,omitempty"`         // PEM; empty: those of the system
+	Secret      *string   `json:"client_secret,omitempty"`  // write-only; empty: the client is a public one
+	Authorities *string   `json:"tls_ca,omitempty"`         // PEM; empty: the system's CAs
 	NameClaim   *string   `json:"username_claim,omitempty"` // empty: preferred_username
 	GroupsClaim *string   `json:"groups_claim,omitempty"`   // empty: groups
-	Scopes      *[]string `json:"scopes,omitempty"`         // beside openid
+	Scopes      *[]string `json:"scopes,omitempty"`         // in addition to openid
 }

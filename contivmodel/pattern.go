@@ -21,11 +21,10 @@ const (
 	node   = `topology/pod-[0-9]{1,4}/node-[0-9]{1,4}`
 )
 
-// pattern is a rule a text must obey: an expression, and where an expression
-// lets nonsense pass, a real parse as well.
+// pattern is a rule for a string: an expression and, where an expression accepts invalid values, a parser as well.
 type pattern struct {
 	expr    *regexp.Regexp
-	parse   func(string) bool // nil: the expression says it all
+	parse   func(string) bool // nil: the expression is sufficient
 	doc     string
 	example string
 }
@@ -34,8 +33,8 @@ func (p pattern) match(text string) bool {
 	return p.expr.MatchString(text) && (p.parse == nil || p.parse(text))
 }
 
-// patterns are the rules by the name that declarations use. An empty text is
-// judged by the pattern too, so those of optional fields accept it.
+// patterns are the rules by the name that declarations use. They apply to empty strings, too, so those of optional
+// fields accept them.
 var patterns = map[string]pattern{
 	"NAME":   {expr: regexp.MustCompile(`^` + name + `$`), doc: "labels of letters, digits and inner hyphens, joined by dots", example: "web-1"},
 	"NAME_":  {expr: regexp.MustCompile(`^` + wide + `(\.` + wide + `)*$`), doc: "labels of letters, digits, underscores and inner hyphens, joined by dots", example: "gold_1"},
@@ -75,7 +74,7 @@ func isIPv6Prefix(text string) bool {
 	return isIPv6(addr)
 }
 
-// isAddressOrPrefix also refuses 10.1.2.0/0, which looks like less than the all it is.
+// isAddressOrPrefix also refuses 10.1.2.0/0, which looks like a subnet but means all addresses.
 func isAddressOrPrefix(text string) bool {
 	text, length, _ := strings.Cut(text, "/")
 	addr, err := netip.ParseAddr(text)

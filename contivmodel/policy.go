@@ -9,7 +9,7 @@ type Policy struct {
 	Links      PolicyLinks    `json:"links"`
 }
 
-// PolicyLinkSets are the objects tied to a policy.
+// PolicyLinkSets are the objects linked to a policy.
 type PolicyLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 	Rules          LinkSet `json:"Rules,omitempty"`
@@ -27,7 +27,7 @@ type PolicyOper struct {
 	PolicyViolations int            `json:"policyViolations,omitempty"`
 }
 
-// PolicyInspect answers inspection of a policy.
+// PolicyInspect is the response of inspect for a policy.
 type PolicyInspect = Inspect[Policy, PolicyOper]
 
 func (p *Policy) ModelType() string { return "policy" }
@@ -55,7 +55,7 @@ type Rule struct {
 	Links             RuleLinks    `json:"links"`
 }
 
-// RuleLinkSets are the objects tied to a rule.
+// RuleLinkSets are the objects linked to a rule.
 type RuleLinkSets struct {
 	Policies LinkSet `json:"Policies,omitempty"`
 }

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Relation is one name under which an object is tied to others.
+// Relation is one name under which an object is linked to others.
 type Relation struct {
 	Name    string // of the link or link-set: "EndpointGroups"
-	Forward bool   // this object refers to the others, which it depends on; else they refer to it
+	Forward bool   // this object refers to the others and depends on them; false: they refer to it
 	Links   []Link // by key
 }
 
-// Relations returns the links of an object that are set. A single link leads
-// to what the object refers to. So does a link-set that has the name of one of
-// its fields, or that leads to the object it is a part of.
+// Relations returns the links of an object that are set. Forward are single links, link-sets with the name of one
+// of the object's fields, and the link-set to the object that it is a part of.
 func Relations(o Object) []Relation {
 	kind := KindOf(o)
 	var all []Relation

@@ -7,11 +7,10 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Fields of the type secret.Text are accepted and not told: whoever reads an object gets
-// secret.Shown in the place of one. So an object that was read can be sent back: a secret
-// that is absent from an update, or is what was shown, stays as it is.
+// Fields of the type secret.Text are write-only: reading an object returns secret.Shown in their place. So an
+// object that was read can be sent back: in an update, a secret that is absent, or is secret.Shown, is unchanged.
 
-// Redact replaces the secrets of an object by what is shown of them.
+// Redact replaces the secrets of an object by secret.Shown.
 func Redact(o Object) {
 	for _, f := range KindOf(o).secrets {
 		if v := f.of(o); v.Len() > 0 {
@@ -20,8 +19,8 @@ func Redact(o Object) {
 	}
 }
 
-// WithSecrets is an object as it is wanted, with the secrets of the stored one where it says
-// nothing of them. It leaves both as they are.
+// WithSecrets returns the wanted object, with the secrets of the stored one where wanted has none. Both arguments
+// are unchanged.
 func WithSecrets(wanted, stored Object) Object {
 	kind := KindOf(wanted)
 	if len(kind.secrets) == 0 {
@@ -38,7 +37,7 @@ func WithSecrets(wanted, stored Object) Object {
 	return o
 }
 
-// CheckSecrets refuses a new object that has what is shown in the place of a secret.
+// CheckSecrets refuses a new object that has secret.Shown in the place of a secret.
 func CheckSecrets(o Object) error {
 	for _, f := range KindOf(o).secrets {
 		if f.of(o).String() == secret.Shown {
@@ -48,7 +47,7 @@ func CheckSecrets(o Object) error {
 	return nil
 }
 
-// SecretsIn are the names of the fields of an object in which there is a secret.
+// SecretsIn returns the names of the fields of an object with a secret.
 func SecretsIn(o Object) (names []string) {
 	for _, f := range KindOf(o).secrets {
 		if v := f.of(o); v.Len() > 0 && v.String() != secret.Shown {
@@ -58,7 +57,7 @@ func SecretsIn(o Object) (names []string) {
 	return names
 }
 
-// MapSecrets is an object with what a function makes of its secrets; the object stays as it is.
+// MapSecrets returns a copy of an object with its secrets replaced by the results of make.
 func MapSecrets(o Object, make func(f Field, text string) (string, error)) (Object, error) {
 	kind := KindOf(o)
 	if len(kind.secrets) == 0 {

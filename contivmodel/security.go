@@ -2,26 +2,26 @@ package contivmodel
 
 import "time"
 
-// SecurityStatus says how far a cluster is closed, and which of its daemons could go on if
-// it were enforced. It is the answer of the routes that ask for it or change it.
+// SecurityStatus is the security mode of a cluster, with the daemons and whether they could continue in an
+// enforced cluster. It is the response of the routes that read or change the mode.
 type SecurityStatus struct {
 	Mode      string           `json:"mode"`                // open, permissive or enforced
-	Was       string           `json:"was,omitempty"`       // the mode before a change; the same as Mode: nothing was to be done
-	ClusterID string           `json:"clusterID,omitempty"` // in the names of its certificates; empty: it has no authorities
-	Pin       string           `json:"pin,omitempty"`       // what clients and tokens know its authorities by
-	Daemons   []SecurityDaemon `json:"daemons"`             // that are registered
-	Values    string           `json:"values,omitempty"`    // sealed: the store has the model and the state so; another text: why not yet; empty: that is not wanted
+	Was       string           `json:"was,omitempty"`       // the mode before a change; if equal to Mode, nothing changed
+	ClusterID string           `json:"clusterID,omitempty"` // in the names of its certificates; empty: it has no CAs
+	Pin       string           `json:"pin,omitempty"`       // identifies its CAs for clients and in tokens
+	Daemons   []SecurityDaemon `json:"daemons"`             // registered ones
+	Values    string           `json:"values,omitempty"`    // sealed: the store has encrypted values; another text: why not yet; empty: not wanted
 }
 
-// SecurityDaemon is a netmaster or a node that is registered.
+// SecurityDaemon is a registered netmaster or node.
 type SecurityDaemon struct {
 	Role    string `json:"role"` // master or node
 	Name    string `json:"name"` // of a node its host, of a netmaster its address
 	Address string `json:"address"`
-	Secured bool   `json:"secured"` // it shows a certificate of this cluster, and talks over TLS
+	Secured bool   `json:"secured"` // it has a certificate of this cluster, and uses TLS
 }
 
-// Plain are the names of those that could not go on in an enforced cluster.
+// Plain returns the names of the daemons that could not continue in an enforced cluster.
 func (s SecurityStatus) Plain() []string {
 	var names []string
 	for _, d := range s.Daemons {
@@ -32,17 +32,18 @@ func (s SecurityStatus) Plain() []string {
 	return names
 }
 
-// SecurityReport is what an enforced cluster would have refused, as the netmasters have counted it while they led.
+// SecurityReport lists the requests that an enforced cluster would have refused, as counted by the netmasters
+// while they led.
 type SecurityReport struct {
 	Mode  string           `json:"mode"`
-	Since time.Time        `json:"since"` // from when on all have been counted, at most 24 hours ago
-	Rows  []WouldBeRefused `json:"rows"`  // the last one first
-	More  int64            `json:"more"`  // requests beside those of the rows, which are bounded
-	// Silent are the addresses of netmasters that are registered and do not answer what they have counted.
+	Since time.Time        `json:"since"` // start of complete counts, at most 24 hours ago
+	Rows  []WouldBeRefused `json:"rows"`  // latest first
+	More  int64            `json:"more"`  // requests that are not in the rows, whose number is limited
+	// Silent are the addresses of registered netmasters that did not report their counts.
 	Silent []string `json:"silent,omitempty"`
 }
 
-// WouldBeRefused are requests of one client that differ in nothing that counts.
+// WouldBeRefused counts requests of one client with the same row.
 type WouldBeRefused struct {
 	Principal string    `json:"principal"` // "nobody", "user/ann"
 	Source    string    `json:"source"`    // address of the client

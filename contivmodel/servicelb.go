@@ -27,14 +27,14 @@ type ServiceLBOper struct {
 	NumProviders int            `json:"numProviders,omitempty"`
 	Providers    []EndpointOper `json:"providers,omitempty"`
 	ServiceVip   string         `json:"serviceVip,omitempty"`
-	ServiceVip6  string         `json:"serviceVip6,omitempty"` // of a service that has both
-	// Counters are what providers exchanged with clients, by address: received by the
-	// provider (rx) and sent by it (tx), summed over the nodes that answered.
+	ServiceVip6  string         `json:"serviceVip6,omitempty"` // if the service has addresses of both families
+	// Counters is the traffic between providers and clients, by provider's address: received (rx) and sent (tx) by
+	// the provider, summed over the nodes that answered.
 	Counters map[string]EndpointCounters `json:"counters,omitempty"`
 	Silent   []string                    `json:"silent,omitempty"` // nodes that did not answer, each with the cause
 }
 
-// ServiceLBInspect answers inspection of a service.
+// ServiceLBInspect is the response of inspect for a service.
 type ServiceLBInspect = Inspect[ServiceLB, ServiceLBOper]
 
 func (s *ServiceLB) ModelType() string { return "serviceLB" }

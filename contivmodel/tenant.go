@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tenant is a separate world of networks, groups and policies.
+// Tenant isolates its networks, groups and policies from those of other tenants.
 type Tenant struct {
 	Key            string         `json:"key"`
 	DefaultNetwork string         `json:"defaultNetwork,omitempty" model:"max=64 rule=NAME0" doc:"network for endpoints that name none; stored, not used"`
@@ -50,27 +50,27 @@ type TenantOper struct {
 	TotalServicelbs  int                 `json:"totalServicelbs,omitempty"`
 }
 
-// TenantInspect answers inspection of a tenant.
+// TenantInspect is the response of inspect for a tenant.
 type TenantInspect = Inspect[Tenant, TenantOper]
 
-// TenantBounds are the fields of a tenant that bound who administers it, and who may use it, and say how far its rules judge.
+// TenantBounds are the fields of a tenant that limit its administrators and its users, and where its rules apply.
 type TenantBounds struct {
 	MaxEndpoints, MaxGroups, MaxNetworks, MaxRules, MaxServices int
 	Namespaces, PolicyMode, Vlans, Vxlans                       string
 }
 
-// Bounds returns them.
+// Bounds returns the bounds of the tenant.
 func (t *Tenant) Bounds() TenantBounds {
 	return TenantBounds{t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.PolicyMode, t.Vlans, t.Vxlans}
 }
 
-// SetBounds takes them from another one.
+// SetBounds sets the bounds of the tenant.
 func (t *Tenant) SetBounds(b TenantBounds) {
 	t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices = b.MaxEndpoints, b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices
 	t.Namespaces, t.PolicyMode, t.Vlans, t.Vxlans = b.Namespaces, b.PolicyMode, b.Vlans, b.Vxlans
 }
 
-// Admits tells whether pods of a namespace of Kubernetes may be in the tenant.
+// Admits reports whether pods of a namespace of Kubernetes may be in the tenant.
 func (t *Tenant) Admits(namespace string) bool {
 	return t.Namespaces == "" || slices.Contains(strings.Split(t.Namespaces, ","), namespace)
 }

@@ -11,15 +11,12 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Refusals have the texts of the original controller, for programs, and an
-// explanation for people.
+// Refusals have the texts of the original controller, for programs, and an explanation for users.
 
-// Validate checks what can be said of an object without looking at others: the
-// stored key against the one its fields make, then every field in alphabetical
-// order, its length before its form. The first failure is returned, a
-// fault.Invalid that names the field. An absent value that has a default is
-// valid. Of lists only the size of their items is checked: what they may hold
-// depends on other objects.
+// Validate checks an object without looking at others: the stored key against the one that its fields make, then
+// every field in alphabetical order, its length before its form. It returns the first failure, a fault.Invalid
+// that names the field. An absent value with a default is valid. Of lists only the size of their items is checked:
+// their valid values depend on other objects.
 func Validate(o Object) error {
 	k := KindOf(o)
 	key := reflect.ValueOf(o).Elem().Field(k.key).String()
@@ -38,8 +35,7 @@ func Validate(o Object) error {
 	return nil
 }
 
-// dispenses tells whether an object leaves out a field that it does not need,
-// as it has another one.
+// dispenses reports whether an object omits a field that it does not need, because it has another one.
 func (k Kind) dispenses(f Field, o Object) bool {
 	return f.Unless != "" && f.Empty(o) && slices.ContainsFunc(k.Fields, func(other Field) bool {
 		return other.Name == f.Unless && !other.Empty(o)
@@ -84,7 +80,7 @@ func (f Field) validateText(text string) error {
 	return err
 }
 
-// quoted is a value in a refusal; the end of a long one does not matter.
+// quoted returns a value for a refusal, shortened if it is long.
 func quoted(text string) string {
 	if len(text) > mostQuoted {
 		return fmt.Sprintf("%q...", text[:mostQuoted])
@@ -106,7 +102,7 @@ func (f Field) wellFormed(text string) bool {
 	return true
 }
 
-// ApplyDefaults fills in what the object leaves out.
+// ApplyDefaults sets the fields that the object omits.
 func ApplyDefaults(o Object) {
 	for _, f := range KindOf(o).Fields {
 		v := f.of(o)
@@ -122,8 +118,7 @@ func ApplyDefaults(o Object) {
 	}
 }
 
-// ClearLinks empties the links of an object. They are the server's to write,
-// whatever a client sends.
+// ClearLinks removes the links of an object. Only the server sets them; those of a client are ignored.
 func ClearLinks(o Object) {
 	v := reflect.ValueOf(o).Elem()
 	for _, i := range KindOf(o).links {

@@ -1,6 +1,6 @@
 package contivmodel
 
-// Volume has routes and no implementation; clients still ask for its list.
+// Volume has routes and no implementation; clients still request its list.
 type Volume struct {
 	Key           string         `json:"key"`
 	DatastoreType string         `json:"datastoreType,omitempty"`
@@ -13,7 +13,7 @@ type Volume struct {
 	Links         VolumeLinks    `json:"links"`
 }
 
-// VolumeLinkSets are the objects tied to a volume.
+// VolumeLinkSets are the objects linked to a volume.
 type VolumeLinkSets struct {
 	ServiceInstances LinkSet `json:"ServiceInstances,omitempty"`
 }
@@ -40,7 +40,7 @@ type VolumeProfile struct {
 	Links             VolumeProfileLinks    `json:"links"`
 }
 
-// VolumeProfileLinkSets are the objects tied to a volume profile.
+// VolumeProfileLinkSets are the objects linked to a volume profile.
 type VolumeProfileLinkSets struct {
 	Services LinkSet `json:"Services,omitempty"`
 }

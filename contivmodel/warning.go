@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// WarningHeader of an answer has what its client should know beside it, in words for people (RFC 7234, 5.5). Clients of
-// earlier versions overlook it.
+// WarningHeader of a response has additional information for the client, in words for users (RFC 7234, 5.5).
+// Clients of earlier versions ignore it.
 const WarningHeader = "Warning"
 
-// miscellaneous is the code of warnings that concern the user and no cache.
+// miscellaneous is the code of warnings for users.
 const miscellaneous = "299 - "
 
-// FormatWarning is the value of the header.
+// FormatWarning returns the value of the header.
 func FormatWarning(text string) string { return miscellaneous + strconv.QuoteToASCII(text) }
 
-// ParseWarning is the text in the value of the header; empty: it is of somebody else.
+// ParseWarning returns the text in the value of the header; empty: the warning is from another server.
 func ParseWarning(value string) string {
 	quoted, ours := strings.CutPrefix(value, miscellaneous)
 	text, err := strconv.Unquote(quoted)

@@ -9,18 +9,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// isAbsent tells whether the object that was asked for does not exist. A server
-// that lacks the page says nothing about objects.
+// isAbsent reports whether the requested object does not exist. If the server lacks the page, nothing is known
+// about the object.
 func isAbsent(err error) bool { return fault.Is(err, fault.NotFound) && !lacksPage(err) }
 
-// lacksPage tells whether a server does not know what it was asked for at all.
+// lacksPage reports whether a server does not support the requested page at all.
 func lacksPage(err error) bool {
 	return fault.Is(err, fault.NotFound) && strings.Contains(err.Error(), "page not found")
 }
 
-// absent completes the error that an object which was asked for does not
-// exist: which one, and what there is of nearly the same name. Other errors
-// stay as they are.
+// absent completes the error for a missing object: it names the object, and existing ones with a similar name.
+// Other errors are returned unchanged.
 func (s *session) absent(err error, kind contivmodel.Kind, key string) error {
 	if !isAbsent(err) {
 		return err
@@ -61,7 +60,7 @@ func namesOf(objects []contivmodel.Object) []string {
 	return names
 }
 
-// kindOf is the kind of a type that the model is known to have.
+// kindOf returns the kind of a type, which must be in the model.
 func kindOf(typ string) contivmodel.Kind {
 	kind, _ := contivmodel.KindByType(typ)
 	return kind

@@ -79,7 +79,7 @@ func passwordStdinFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "password-stdin", Usage: "read the password from standard input instead of asking"}
 }
 
-// roleFlag is --role for a choice of roles.
+// roleFlag returns --role for a choice of roles.
 func roleFlag(usage string, roles []string) cli.Flag {
 	choice := "one of " + strings.Join(roles, ", ")
 	return &cli.StringFlag{Name: "role", Usage: usage + ": " + choice, OnlyOnce: true, Validator: func(role string) error {
@@ -121,7 +121,7 @@ func whoAmI(s *session) error {
 	return nil
 }
 
-// inTenant names a role with its tenant, if it is of one.
+// inTenant returns a role with its tenant, if it has one.
 func inTenant(role, tenant string) string {
 	if tenant == everywhere {
 		return role
@@ -129,10 +129,10 @@ func inTenant(role, tenant string) string {
 	return role + " of " + tenant
 }
 
-// everywhere is the tenant of roles that are about all.
+// everywhere is the tenant of roles in all tenants.
 const everywhere = "*"
 
-// changed is the user that the flags of names describe.
+// changed returns the user that the flags describe.
 func (s *session) changed() client.User {
 	user := client.User{Username: s.cmd.Args().First()}
 	for flag, field := range map[string]**string{"first-name": &user.FirstName, "last-name": &user.LastName} {
@@ -210,7 +210,7 @@ func given[T any](t *T) (value T) {
 	return value
 }
 
-// binding is the one that arguments and flags describe.
+// binding returns the binding that arguments and flags describe.
 func (s *session) binding() client.Binding {
 	args := s.cmd.Args()
 	return client.Binding{Principal: args.Get(0), Local: !s.cmd.Bool("group"),
@@ -277,7 +277,7 @@ func createAPIToken(s *session) error {
 	return err
 }
 
-// listed are the texts between commas.
+// listed splits a text at commas.
 func listed(text string) (all []string) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one != "" {
@@ -287,7 +287,7 @@ func listed(text string) (all []string) {
 	return all
 }
 
-// used is when a token was last used, to the hour.
+// used formats the last use of a token, to the hour.
 func used(hour time.Time) string {
 	if hour.IsZero() {
 		return "-"

@@ -95,7 +95,7 @@ func (s *session) documents() ([]manifest.Document, error) {
 	return all, onlyOnce(all)
 }
 
-// onlyOnce refuses two documents of one object: which of them is meant?
+// onlyOnce refuses two documents of the same object, which are ambiguous.
 func onlyOnce(documents []manifest.Document) error {
 	seen := map[string]string{}
 	for _, d := range documents {
@@ -143,7 +143,7 @@ func doDelete(s *session) error {
 	return s.apply(operations)
 }
 
-// deleted is the one object that the arguments of delete name.
+// deleted returns the object that the arguments of delete name.
 func (s *session) deleted() (target, error) {
 	if s.cmd.IsSet("filename") {
 		return target{}, usageError{message: "either KIND NAME or --filename, not both"}
@@ -155,7 +155,7 @@ func (s *session) deleted() (target, error) {
 	return t, err
 }
 
-// apply lets the server carry out operations and prints the results.
+// apply sends operations to the server and prints the results.
 func (s *session) apply(operations []client.Operation) error {
 	applied, err := s.client.Apply(s.ctx, operations, s.cmd.Bool("dry-run"))
 	format := s.format()
@@ -193,7 +193,7 @@ func doDiff(s *session) error {
 		present, object := "", d.Object
 		live, err := s.client.Get(s.ctx, kind, d.Object.ModelKey())
 		if err == nil {
-			object = contivmodel.WithSecrets(object, live) // apply changes none that a document does not name
+			object = contivmodel.WithSecrets(object, live) // apply changes no secret that a document omits
 			present, err = yamlText(live)
 		} else if isAbsent(err) {
 			err = nil
@@ -223,7 +223,7 @@ func doDiff(s *session) error {
 }
 
 func yamlText(o contivmodel.Object) (string, error) {
-	contivmodel.ApplyDefaults(o) // older servers store what they got
+	contivmodel.ApplyDefaults(o) // older servers store objects without defaults
 	text, err := manifest.YAML(o)
 	return string(text), err
 }
@@ -238,7 +238,7 @@ func doExport(s *session) error {
 	}
 	for _, kind := range orderedKinds() {
 		if _, ofTenants := kind.Field("tenantName"); tenant != "" && !ofTenants {
-			continue // who may see a tenant need not be allowed to see those
+			continue // a caller that may read a tenant may lack the right to read those
 		}
 		objects, err := s.client.List(s.ctx, kind)
 		if err != nil {
@@ -267,7 +267,7 @@ func doExport(s *session) error {
 	return nil
 }
 
-// tenantOf is the tenant an object is or belongs to; empty: none.
+// tenantOf returns the tenant that an object is or belongs to; empty: none.
 func tenantOf(o contivmodel.Object) string {
 	f, ok := contivmodel.KindOf(o).Field("tenantName")
 	if !ok {

@@ -56,7 +56,7 @@ func doCheck(s *session) error {
 	return p.outcome()
 }
 
-// checklist prints results as they come, or all of them as a document.
+// checklist prints results as they arrive, or all of them as one document.
 type checklist struct {
 	*session
 	failed int
@@ -64,12 +64,12 @@ type checklist struct {
 	err    error
 }
 
-// checked is a result for programs.
+// checked is a result in JSON.
 type checked struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"` // what to do about it
+	Hint   string `json:"hint,omitempty"` // how to repair it
 }
 
 func (c *checklist) report(r checkup.Result) {

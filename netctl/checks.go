@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// checkNetwork asks for a subnet of either family and for gateways that are addresses; the rest
-// is the server's to judge.
+// checkNetwork requires a subnet of either IP family and gateways that are addresses; the server validates the
+// rest.
 func checkNetwork(c *call, o contivmodel.Object) error {
 	network := o.(*contivmodel.Network)
 	if network.Subnet == "" && network.Ipv6Subnet == "" {
@@ -22,7 +22,7 @@ func checkNetwork(c *call, o contivmodel.Object) error {
 	return checkAddress("gatewayv6", network.Ipv6Gateway)
 }
 
-// checkBgp asks for what the first neighbour needs, in the right form.
+// checkBgp validates the required settings of the first neighbour.
 func checkBgp(c *call, o contivmodel.Object) error {
 	for _, name := range []string{"router-ip", "as", "neighbor-as", "neighbor"} {
 		if c.cmd.String(name) == "" {
@@ -36,7 +36,7 @@ func checkBgp(c *call, o contivmodel.Object) error {
 	return checkAddress("neighbor", bgp.Neighbor)
 }
 
-// checkContracts makes the type of two flags, one of which must be given.
+// checkContracts sets the type by two flags, one of which is required.
 func checkContracts(c *call, o contivmodel.Object) error {
 	contracts := o.(*contivmodel.ExtContractsGroup)
 	switch consumed, provided := c.cmd.Bool("consumed"), c.cmd.Bool("provided"); {
@@ -65,8 +65,7 @@ func checkAddress(flag, text string) error {
 
 var rate = regexp.MustCompile(`^([0-9]+) *([kmgKMG])`)
 
-// normalRate shows a bandwidth as number and unit, such as 10Mbps; what is no
-// bandwidth is shown as it is.
+// normalRate formats a bandwidth as number and unit, such as 10Mbps; an invalid value is returned unchanged.
 func normalRate(value any) string {
 	parts := rate.FindStringSubmatch(value.(string))
 	if parts == nil {

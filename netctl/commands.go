@@ -12,27 +12,27 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// object is a command: one type of the model, and what can be done with it.
+// object is a command: a type of the model, with its operations.
 type object struct {
 	name    string
 	aliases []string
-	typ     string // type in the model; empty: it has no kind, and is not configured here
-	segment string // where one without a kind is inspected
+	typ     string // type in the model; empty: it has no kind, and cannot be configured
+	segment string // path segment for inspection, if it has no kind
 	usage   string
 	verbs   []verb
-	cells   map[string]func(any) string // how a column shows a value, by field; default: as it is
+	cells   map[string]func(any) string // formats a column's value, by field; default: unchanged
 }
 
 // verb is a subcommand.
 type verb struct {
 	name  string
-	typ   string // type in the model where it is not the object's
+	typ   string // type in the model if it differs from the object's
 	usage string
 	args  []arg
-	spare bool // more arguments are no error, but do nothing: so it has always been
+	spare bool // further arguments are accepted and ignored, for compatibility
 	flags []flag
 	run   action
-	check func(*call, contivmodel.Object) error // completes and checks what create has put together
+	check func(*call, contivmodel.Object) error // completes and validates the object that create has built
 	done  string                                // result line; {key}, {name}, {tenant} are replaced
 }
 
@@ -42,13 +42,13 @@ type arg struct {
 	field string // of the model, by JSON name
 }
 
-// flag is a flag that fills a field.
+// flag is a flag that sets a field.
 type flag struct {
 	names string // "subnetv6,s6"
-	field string // of the model, by JSON name; empty: the verb's check looks at it
-	value any    // default; nil: none. A flag without field is a bool unless this says otherwise
-	usage string // where the field's own text does not do
-	comma bool   // a list is given as one text with commas, not by repetition
+	field string // of the model, by JSON name; empty: the verb's check reads it
+	value any    // default; nil: none. A flag without field is a bool unless value has another type
+	usage string // if the field's own text does not fit
+	comma bool   // a list is one text with commas, not a repeated flag
 }
 
 func (f flag) name() string {
@@ -56,10 +56,10 @@ func (f flag) name() string {
 	return name
 }
 
-// verbAliases are the second names of verbs.
+// verbAliases are alternative names of verbs.
 var verbAliases = map[string][]string{"rm": {"delete"}, "ls": {"list"}, "group-ls": {"group-list"}}
 
-// call is one invocation that is about objects of one kind.
+// call is one invocation about objects of one kind.
 type call struct {
 	*session
 	object *object
@@ -67,7 +67,7 @@ type call struct {
 	kind   contivmodel.Kind
 }
 
-// scoped tells whether the kind's objects belong to a tenant.
+// scoped reports whether the kind's objects belong to a tenant.
 func scoped(kind contivmodel.Kind) bool { return len(kind.KeyFields()) > 1 }
 
 func objectCommand(o *object) *cli.Command {
@@ -81,7 +81,7 @@ func objectCommand(o *object) *cli.Command {
 	return cmd
 }
 
-// kindFor is the kind of object a verb is about; the zero kind for endpoints.
+// kindFor returns the kind of a verb's objects; the zero kind for endpoints.
 func kindFor(o *object, v *verb) contivmodel.Kind {
 	kind, ok := contivmodel.KindByType(v.typ)
 	if !ok {
@@ -116,7 +116,7 @@ func verbCommand(o *object, v *verb) *cli.Command {
 	return cmd
 }
 
-// verbFlags are the flags of the table, and those that every such verb has.
+// verbFlags returns the flags of the table, and those common to all such verbs.
 func verbFlags(v *verb, kind contivmodel.Kind) []cli.Flag {
 	var flags []cli.Flag
 	for _, f := range v.flags {
@@ -131,7 +131,7 @@ func verbFlags(v *verb, kind contivmodel.Kind) []cli.Flag {
 	return flags
 }
 
-// build makes the flag that the parser knows.
+// build returns the flag for the parser.
 func (f flag) build(kind contivmodel.Kind) cli.Flag {
 	names := strings.Split(f.names, ",")
 	name, aliases := names[0], names[1:]
@@ -151,7 +151,7 @@ func (f flag) build(kind contivmodel.Kind) cli.Flag {
 	return &cli.StringFlag{Name: name, Aliases: aliases, Usage: usage, Value: value, OnlyOnce: true}
 }
 
-// describe is the help text of a flag: the field's meaning and its values.
+// describe returns the help text of a flag: the field's meaning and its values.
 func (f flag) describe(field contivmodel.Field) string {
 	usage := f.usage
 	if usage == "" {
@@ -163,7 +163,7 @@ func (f flag) describe(field contivmodel.Field) string {
 	return usage
 }
 
-// checkArgs refuses a wrong number of arguments, and names no object can have.
+// checkArgs refuses a wrong number of arguments, and invalid names.
 func (c *call) checkArgs() error {
 	given := c.cmd.Args().Slice()
 	switch extra := given[min(len(given), len(c.verb.args)):]; {
@@ -190,8 +190,8 @@ func (c *call) checkArgs() error {
 	return nil
 }
 
-// checkName refuses what would address another object, or none. The id of an
-// endpoint may hold a colon, since it is no part of a longer key.
+// checkName refuses names that would address another object, or none. The id of an endpoint may contain a colon,
+// since it is not part of a longer key.
 func checkName(label, name string, isID bool) error {
 	refused := "/:"
 	if isID {
@@ -206,7 +206,7 @@ func checkName(label, name string, isID bool) error {
 	return nil
 }
 
-// fill puts arguments and flags into an object. Flags with a default count as given.
+// fill sets fields of an object by arguments and flags. Flags with a default count as given.
 func (c *call) fill(o contivmodel.Object, defaults bool) error {
 	if f, ok := c.kind.Field("tenantName"); ok && scoped(c.kind) {
 		if err := f.Set(o, c.tenant()); err != nil {
@@ -231,7 +231,7 @@ func (c *call) fill(o contivmodel.Object, defaults bool) error {
 	return nil
 }
 
-// value reads a flag as what its field holds.
+// value returns a flag's value with the type of its field.
 func (c *call) value(f flag, field contivmodel.Field) any {
 	if field.Kind() != reflect.Slice {
 		return c.cmd.Value(f.name())
@@ -243,7 +243,7 @@ func (c *call) value(f flag, field contivmodel.Field) any {
 	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
 }
 
-// result prints the line that says what has been done.
+// result prints the line that reports the outcome.
 func (c *call) result(o contivmodel.Object) error {
 	if c.verb.done == "" || c.cmd.Bool("quiet") {
 		return nil

@@ -14,12 +14,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
-// completionTime is how long the shell waits for names, unless --request-timeout says otherwise.
+// completionTime is the default time limit for names from the server; --request-timeout changes it.
 const completionTime = 2 * time.Second
 
-// doComplete prints the words that can stand where the last of the arguments
-// stands, one a line, with a description behind a tab. What cannot be found
-// out is left out: completion never complains.
+// doComplete prints the possible words at the position of the last argument, one per line, with a description
+// after a tab. Words that cannot be determined are omitted: completion prints no errors.
 func doComplete(s *session) error {
 	words := s.cmd.Args().Slice()
 	if len(words) == 0 {
@@ -27,7 +26,7 @@ func doComplete(s *session) error {
 	}
 	p := nothingTyped(s.cmd.Root())
 	for _, f := range connectionFlags() {
-		if name := f.Names()[0]; s.cmd.IsSet(name) { // before __complete, or in the environment
+		if name := f.Names()[0]; s.cmd.IsSet(name) { // given before __complete, or in the environment
 			p.value(name, fmt.Sprint(s.cmd.Value(name)))
 		}
 	}
@@ -44,14 +43,14 @@ func doComplete(s *session) error {
 	return nil
 }
 
-// typed is a command line that is not complete yet.
+// typed is an incomplete command line.
 type typed struct {
 	command    *cli.Command
-	path       []string // names of the command and those above it
+	path       []string // names of the command and its parents
 	args       []string // positional arguments so far
-	connection []string // flags that say how to reach the server
+	connection []string // flags for the connection to the server
 	tenant     string
-	patience   time.Duration // how long a server may take for names
+	patience   time.Duration // time limit for names from the server
 	pending    string        // name of the flag whose value comes next; empty: none
 	flagsEnded bool          // after "--"
 }
@@ -60,7 +59,7 @@ func nothingTyped(root *cli.Command) *typed {
 	return &typed{command: root, tenant: "default", patience: completionTime}
 }
 
-// read understands the words before the one to complete.
+// read parses the words before the one to complete.
 func (p *typed) read(words []string) {
 	for _, word := range words {
 		switch {
@@ -77,7 +76,7 @@ func (p *typed) read(words []string) {
 	}
 }
 
-// flag reads a word that begins with a dash.
+// flag parses a word that begins with a dash.
 func (p *typed) flag(word string) {
 	name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	f := p.find(name)
@@ -92,7 +91,7 @@ func (p *typed) flag(word string) {
 	}
 }
 
-// value notes what a flag says that matters for completion.
+// value records the flags that matter for completion.
 func (p *typed) value(name, value string) {
 	f := p.find(name)
 	switch {
@@ -106,7 +105,7 @@ func (p *typed) value(name, value string) {
 	}
 }
 
-// word is a subcommand or an argument.
+// word parses a subcommand or an argument.
 func (p *typed) word(word string) {
 	for _, sub := range p.command.Commands {
 		if slices.Contains(sub.Names(), word) {
@@ -117,7 +116,7 @@ func (p *typed) word(word string) {
 	p.args = append(p.args, word)
 }
 
-// find finds a flag of the command line as far as it is known.
+// find returns a flag of the command line as parsed so far.
 func (p *typed) find(name string) cli.Flag {
 	for _, f := range append(slices.Clone(p.command.Flags), connectionFlags()...) {
 		if slices.Contains(f.Names(), name) {
@@ -132,7 +131,7 @@ func isSwitch(f cli.Flag) bool {
 	return is
 }
 
-// candidates are the words that may come next, whatever they begin with.
+// candidates returns the words that may come next, regardless of current.
 func (p *typed) candidates(ctx context.Context, current string) []string {
 	name, _, inFlag := strings.Cut(strings.TrimLeft(current, "-"), "=")
 	isFlag := strings.HasPrefix(current, "-") && !p.flagsEnded
@@ -181,7 +180,7 @@ func (p *typed) flagNames() []string {
 	return names
 }
 
-// verb finds the line of the table that the command comes from.
+// verb returns the table entry of the command.
 func (p *typed) verb() (*object, *verb) {
 	if len(p.path) != 2 {
 		return nil, nil
@@ -196,7 +195,7 @@ func (p *typed) verb() (*object, *verb) {
 	return nil, nil
 }
 
-// references are the fields that hold names of other objects, and their type.
+// references are the fields that refer to other objects, with the type of those.
 var references = map[string]string{
 	"tenantName": "tenant", "networkName": "network", "defaultNetwork": "network", "fromNetwork": "network", "toNetwork": "network",
 	"groupName": "endpointGroup", "endpointGroups": "endpointGroup", "fromEndpointGroup": "endpointGroup", "toEndpointGroup": "endpointGroup",
@@ -205,10 +204,10 @@ var references = map[string]string{
 	"serviceName": "serviceLB", "hostname": "Bgp", "ruleId": "rule",
 }
 
-// filesWanted stands for the names of files, which the shell knows best.
+// filesWanted makes the shell complete the names of files.
 const filesWanted = ":files"
 
-// values are what the flag of a name can have.
+// values returns the possible values of a flag.
 func (p *typed) values(ctx context.Context, name string) []string {
 	f := p.find(name)
 	long := f.Names()[0]
@@ -230,10 +229,10 @@ func (p *typed) values(ctx context.Context, name string) []string {
 	return p.names(ctx, selections[long])
 }
 
-// selections are flags that fill no field and hold names, and the type of those.
+// selections are flags that set no field and refer to objects, with the type of those.
 var selections = map[string]string{"network": "network", "group": "endpointGroup"}
 
-// fieldValues are what a field can hold.
+// fieldValues returns the possible values of a field.
 func (p *typed) fieldValues(ctx context.Context, field contivmodel.Field) []string {
 	switch {
 	case len(field.OneOf) > 0:
@@ -254,7 +253,7 @@ func takesFile(f cli.Flag) bool {
 	return false
 }
 
-// choicesOf are what a flag made by outputFlag or roleFlag takes; nil: it is another.
+// choicesOf returns the values of a flag made by outputFlag or roleFlag; nil for other flags.
 func choicesOf(f cli.Flag) []string {
 	text, ok := f.(*cli.StringFlag)
 	if !ok || text.Validator == nil {
@@ -264,7 +263,7 @@ func choicesOf(f cli.Flag) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return text.Validator(one) != nil })
 }
 
-// arguments are what the next positional argument can be.
+// arguments returns the possible values of the next positional argument.
 func (p *typed) arguments(ctx context.Context) []string {
 	if o, v := p.verb(); v != nil {
 		if len(p.args) >= len(v.args) {
@@ -272,7 +271,7 @@ func (p *typed) arguments(ctx context.Context) []string {
 		}
 		isNew := v.name == "create" || v.name == "rule-add"
 		if isNew && len(p.args) == len(v.args)-1 && o.typ != "Bgp" {
-			return nil // a name nobody has yet
+			return nil // the name of a new object
 		}
 		if o.typ == "" {
 			return p.names(ctx, o.name)
@@ -303,7 +302,7 @@ func (p *typed) arguments(ctx context.Context) []string {
 	return nil
 }
 
-// commandKinds are the kinds by the names of their commands.
+// commandKinds returns the kinds by the names of their commands.
 func commandKinds() []string {
 	var names []string
 	for _, o := range objects {
@@ -314,14 +313,14 @@ func commandKinds() []string {
 	return append(names, "rule")
 }
 
-// names asks the server for the names of a type's objects, as the user would
-// with netctl get; rules are those of the policy typed before.
+// names requests the names of a type's objects from the server, as netctl get does; rules are those of the policy
+// typed before.
 func (p *typed) names(ctx context.Context, typ string) []string {
 	kind, ok := contivmodel.KindByType(typ)
 	if !ok && typ != "endpoint" {
 		return nil
 	}
-	// The context of a command holds the command; the one below is not part of it.
+	// The context of a command refers to the command; the one below must not.
 	asking, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

@@ -9,7 +9,7 @@ import (
 //go:embed completion
 var completionScripts embed.FS
 
-// shells are those for which there is a script.
+// shells are the shells with a completion script.
 var shells = []string{"bash", "zsh", "fish"}
 
 var completionTool = tool{

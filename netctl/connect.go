@@ -15,7 +15,7 @@ import (
 
 const defaultNetmaster = "http://netmaster:9999"
 
-// requestTimeout is the flag that says how long a server may take.
+// requestTimeout is the flag for the time limit of a request.
 const requestTimeout = "request-timeout"
 
 func connectionFlags() []cli.Flag {
@@ -34,8 +34,7 @@ func connectionFlags() []cli.Flag {
 	}
 }
 
-// servers are the URLs that the flags name. Without, root of a netmaster's machine asks
-// that one.
+// servers returns the URLs of the flags. The default for root on a netmaster's machine is that netmaster's socket.
 func servers(cmd *cli.Command) []string {
 	if socket := strings.TrimPrefix(rootSocket, "unix://"); !cmd.IsSet("netmaster") && os.Geteuid() == 0 {
 		if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket != 0 {
@@ -49,7 +48,7 @@ func servers(cmd *cli.Command) []string {
 	return urls
 }
 
-// settings are the client's, as the flags describe it, without credentials.
+// settings returns the client's configuration by the flags, without credentials.
 func settings(cmd *cli.Command) client.Config {
 	return client.Config{
 		URLs:     servers(cmd),
@@ -61,7 +60,7 @@ func settings(cmd *cli.Command) client.Config {
 	}
 }
 
-// connect makes the client that the flags describe, with the tokens of login.
+// connect returns the client that the flags describe, with the tokens of login.
 func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
 	cfg.Warn = func(text string) { fmt.Fprintf(errOut, "warning: %s\n", printable(text)) }
@@ -70,7 +69,7 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	switch given := cmd.String("token"); {
 	case given != "":
 		stored, damaged = credentials.Store{Token: given}, nil
-	case cfg.CertFile != "": // who shows a certificate is not who has logged in
+	case cfg.CertFile != "": // a certificate replaces the tokens of a login
 		stored, damaged = credentials.Store{}, nil
 	}
 	var err error
@@ -84,8 +83,8 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	return c, nil
 }
 
-// tokens are those for the servers. They are secrets: a server without encryption
-// gets none, which is worth a warning. It does without the file even if that is damaged.
+// tokens returns the tokens for the servers. They are secrets: a server without encryption gets none, with a
+// warning. A damaged file is an error only for a server with encryption.
 func tokens(urls []string, stored credentials.Store, damaged error, errOut io.Writer) (map[string]string, error) {
 	found := map[string]string{}
 	for _, url := range urls {
@@ -96,7 +95,7 @@ func tokens(urls []string, stored credentials.Store, damaged error, errOut io.Wr
 			return nil, damaged
 		case encrypted && token != "":
 			found[url] = token
-		case token != "" && !strings.HasPrefix(url, "unix://"): // where root is known without
+		case token != "" && !strings.HasPrefix(url, "unix://"): // there, root needs no token
 			fmt.Fprintf(errOut, "warning: not logged in at %s: tokens are sent over https only\n", url)
 		case damaged != nil:
 			fmt.Fprintf(errOut, "warning: %v\n", damaged)
@@ -105,11 +104,10 @@ func tokens(urls []string, stored credentials.Store, damaged error, errOut io.Wr
 	return found, nil
 }
 
-// env reads a flag's value from the environment. An empty or unusable value
-// counts as unset.
+// env reads a flag's value from the environment. An empty or invalid value counts as unset.
 type env struct {
 	name  string
-	valid func(string) bool // nil: everything is
+	valid func(string) bool // nil: all values are valid
 }
 
 func (e env) Lookup() (string, bool) {

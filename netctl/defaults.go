@@ -5,8 +5,8 @@ import (
 	"github.com/contiv/netplugin/netctl/manifest"
 )
 
-// fillDefaults gives the fields that documents leave out the values that they
-// have when the object is created by its own command.
+// fillDefaults sets omitted fields of documents to the values that they have when the object is created by its own
+// command.
 func fillDefaults(documents []manifest.Document) error {
 	defaults := defaultsByType()
 	for _, d := range documents {
@@ -22,13 +22,13 @@ func fillDefaults(documents []manifest.Document) error {
 	return nil
 }
 
-// defaultValue is what a command gives a field.
+// defaultValue is the value that a command sets a field to.
 type defaultValue struct {
 	field contivmodel.Field
 	value any
 }
 
-// defaultsByType looks through all commands, once for all documents of a call: there may be thousands.
+// defaultsByType reads all commands once for all documents of a call: there may be thousands.
 func defaultsByType() map[string][]defaultValue {
 	all := map[string][]defaultValue{}
 	for i := range objects {

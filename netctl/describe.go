@@ -47,10 +47,10 @@ func doDescribe(s *session) error {
 	return d.object(t)
 }
 
-// description is the page of describe.
+// description is the output of describe.
 type description struct{ *page }
 
-// answer is what inspect says of an object.
+// answer is the response of inspect for an object.
 type answer struct {
 	Config json.RawMessage
 	Oper   map[string]any
@@ -89,7 +89,7 @@ func (d *description) object(t target) error {
 	return d.err
 }
 
-// config shows the fields that are set.
+// config prints the fields that are set.
 func (d *description) config(kind contivmodel.Kind, o contivmodel.Object) {
 	var lines [][2]string
 	for _, f := range kind.Fields {
@@ -100,8 +100,8 @@ func (d *description) config(kind contivmodel.Kind, o contivmodel.Object) {
 	d.section("Configuration", lines)
 }
 
-// oper shows the run-time values; lists of endpoints and counters have sections
-// of their own, other lists of objects are counted.
+// oper prints the run-time values; lists of endpoints and counters have sections of their own, of other lists of
+// objects the length is printed.
 func (d *description) oper(members map[string]any) {
 	var lines [][2]string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -121,7 +121,7 @@ func (d *description) oper(members map[string]any) {
 	d.section("State", lines)
 }
 
-// relations shows the links, by direction.
+// relations prints the links, by direction.
 func (d *description) relations(o contivmodel.Object) {
 	var there, here [][2]string
 	for _, r := range contivmodel.Relations(o) {
@@ -137,7 +137,7 @@ func (d *description) relations(o contivmodel.Object) {
 	d.section("Referred to by", here)
 }
 
-// rules shows the rules of a policy as rule-ls does.
+// rules prints the rules of a policy as rule-ls does.
 func (d *description) rules(p *contivmodel.Policy) {
 	kind, _ := contivmodel.KindByType("rule")
 	c := d.about(kind)
@@ -156,10 +156,10 @@ func (d *description) rules(p *contivmodel.Policy) {
 	}
 }
 
-// endpointLists are the members of run-time data that hold endpoints.
+// endpointLists are the members of run-time data with endpoints.
 var endpointLists = []string{"endpoints", "providers"}
 
-// endpoints shows the endpoints of an object.
+// endpoints prints the endpoints of an object.
 func (d *description) endpoints(oper map[string]any) {
 	for _, name := range endpointLists {
 		list := member[[]contivmodel.EndpointOper](d, oper, name)
@@ -171,8 +171,7 @@ func (d *description) endpoints(oper map[string]any) {
 	}
 }
 
-// member is a member of run-time data as what it is declared to be; the zero
-// value if it is left out.
+// member returns a member of run-time data with its declared type; the zero value if it is missing.
 func member[T any](d *description, oper map[string]any, name string) (value T) {
 	text, err := json.Marshal(oper[name])
 	if err == nil {
@@ -184,11 +183,11 @@ func member[T any](d *description, oper map[string]any, name string) (value T) {
 	return value
 }
 
-// countersMember is the member of run-time data that says what was counted: of
-// an endpoint the counters themselves, of a service those of each provider.
+// countersMember is the member of run-time data with counters: of an endpoint its own, of a service those of each
+// provider.
 const countersMember = "counters"
 
-// counters shows traffic by address.
+// counters prints traffic by address.
 func (d *description) counters(all map[string]contivmodel.EndpointCounters) {
 	var rows [][]string
 	for _, address := range slices.Sorted(maps.Keys(all)) {
@@ -201,12 +200,12 @@ func (d *description) counters(all map[string]contivmodel.EndpointCounters) {
 
 var countedHeadings = []string{"Packets received", "Bytes received", "Packets sent", "Bytes sent"}
 
-// counted are the cells below countedHeadings.
+// counted returns the cells below countedHeadings.
 func counted(c contivmodel.EndpointCounters) []string {
 	return []string{fmt.Sprint(c.RxPackets), fmt.Sprint(c.RxBytes), fmt.Sprint(c.TxPackets), fmt.Sprint(c.TxBytes)}
 }
 
-// endpoint describes an endpoint, which is all state.
+// endpoint describes an endpoint, which has only run-time data.
 func (d *description) endpoint(id string) error {
 	if err := checkName("endpoint", id, true); err != nil {
 		return err

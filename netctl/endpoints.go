@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
-// Endpoints are made by container runtimes, not by users, and have no kind:
-// they are read out of the run-time data of the networks.
+// Endpoints are created by container runtimes, not by users, and have no kind: they are read from the run-time
+// data of the networks.
 
 // endpointColumn is a column of a listing of endpoints.
 type endpointColumn struct {
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// containerOf is the name of the container, or the pod: NAMESPACE/POD.
+// containerOf returns the name of the container, or of the pod: NAMESPACE/POD.
 func containerOf(e contivmodel.EndpointOper) string {
 	if e.PodNamespace == "" {
 		return e.ContainerName
@@ -48,10 +48,10 @@ func containerOf(e contivmodel.EndpointOper) string {
 	return e.PodNamespace + "/" + e.ContainerName
 }
 
-// inspected is what netmaster finds an endpoint by; it knows pods as NAMESPACE:POD.
+// inspected returns the id by which netmaster finds an endpoint: pods are NAMESPACE:POD there.
 func inspected(id string) string { return strings.Replace(id, "/", ":", 1) }
 
-// addresses joins those that there are.
+// addresses joins the valid addresses.
 func addresses(e contivmodel.EndpointOper) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(e.IPAddress), func(a string) bool { return a == "" }), ",")
 }
@@ -94,13 +94,13 @@ func (s *session) endpoints() ([]contivmodel.EndpointOper, error) {
 	return selected, nil
 }
 
-// selects compares a flag, if it is given, with a value.
+// selects reports whether a flag is absent or equals a value.
 func (s *session) selects(flag, value string) bool {
 	wanted := s.cmd.String(flag)
 	return wanted == "" || wanted == value
 }
 
-// printEndpoints writes endpoints in the format the flags ask for.
+// printEndpoints prints endpoints in the format of the flags.
 func (s *session) printEndpoints(endpoints []contivmodel.EndpointOper) error {
 	columns := endpointColumns
 	switch format := s.format(); format {
@@ -124,7 +124,7 @@ func (s *session) printEndpoints(endpoints []contivmodel.EndpointOper) error {
 	return s.printRows(headings, rows)
 }
 
-// endpointTable is the table of some columns.
+// endpointTable returns the table of some columns.
 func endpointTable(columns []endpointColumn, endpoints []contivmodel.EndpointOper) (headings []string, rows [][]string) {
 	for _, col := range columns {
 		headings = append(headings, col.heading)
@@ -139,7 +139,7 @@ func endpointTable(columns []endpointColumn, endpoints []contivmodel.EndpointOpe
 	return headings, rows
 }
 
-// meansEndpoints tells whether a word for a kind is one for endpoints.
+// meansEndpoints reports whether a word for a kind means endpoints.
 func meansEndpoints(word string) bool {
 	return slices.Contains([]string{"endpoint", "endpoints", "ep", "eps"}, strings.ToLower(word))
 }

@@ -1,9 +1,9 @@
 package netctl
 
-// rootSocket is where root of a netmaster's machine asks it, without login.
+// rootSocket is the socket of netmaster for the machine's root user, who needs no login.
 const rootSocket = "unix:///run/contiv/netmaster.sock"
 
-// examples are command lines that help shows, by command.
+// examples are command lines shown in help, by command.
 var examples = map[string][]string{
 	"aci-gw info":    {"netctl aci-gw info"},
 	"aci-gw inspect": {"netctl aci-gw inspect"},

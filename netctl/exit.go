@@ -16,18 +16,18 @@ import (
 const (
 	exitUsage       = 1 // wrong arguments or flags, unusable netmaster URL
 	exitUnreachable = 2 // no server answered
-	exitRefused     = 3 // the server refused: invalid request, or anything without a finer code
+	exitRefused     = 3 // the server refused: invalid request, or any kind without a code of its own
 	exitIO          = 4 // local files or output
 	exitNotFound    = 5
-	exitConflict    = 6 // the request is sound, the state of the cluster stands against it
+	exitConflict    = 6 // the request is valid, but conflicts with the state of the cluster
 	exitDenied      = 7
 	exitPartial     = 9   // some of several parts failed
-	exitDropped     = 10  // a packet would be thrown away
-	exitUndecided   = 11  // nobody can tell what becomes of it
+	exitDropped     = 10  // a packet would be dropped
+	exitUndecided   = 11  // the outcome for the packet is unknown
 	exitSignal      = 128 // plus the number of the signal that ended the command
 )
 
-// exitCodes maps kinds of errors; those left out are exitRefused.
+// exitCodes maps kinds of errors; all others are exitRefused.
 var exitCodes = map[fault.Kind]int{
 	fault.Unavailable:     exitUnreachable,
 	fault.NotLeader:       exitUnreachable,
@@ -41,10 +41,10 @@ var exitCodes = map[fault.Kind]int{
 	fault.Unauthenticated: exitDenied,
 }
 
-// usageError is a command line that makes no sense.
+// usageError is an invalid command line.
 type usageError struct {
 	message string
-	help    *cli.Command // whose help to show; nil: none
+	help    *cli.Command // command whose help is shown; nil: none
 }
 
 func (e usageError) Error() string { return e.message }
@@ -61,7 +61,7 @@ type fileError struct{ cause error }
 func (e fileError) Error() string { return e.cause.Error() }
 func (e fileError) Unwrap() error { return e.cause }
 
-// The exit codes of diff are those of other programs of that name.
+// Exit codes of diff, as of other programs of that name.
 const (
 	exitDiffers = 1 // there are differences
 	exitTrouble = 2 // wrong arguments, flags or documents
@@ -75,7 +75,7 @@ type misuse struct {
 
 func (m misuse) Unwrap() error { return m.usageError }
 
-// outcomeCode ends a command that has said on stdout why it ends with a code.
+// outcomeCode is an exit code whose reason is already printed on stdout.
 type outcomeCode int
 
 func (c outcomeCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -106,16 +106,16 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
-// documented is an error for a program that reads JSON.
+// documented is an error for programs that read JSON.
 type documented struct{ error }
 
 func (d documented) Unwrap() error { return d.error }
 
-// document is the JSON of a refusal, as netmaster writes it, with the code of its kind. The answer itself may
-// have come with another, or there was none.
+// document returns the JSON of a refusal, as netmaster writes it, with the code of its kind. The response itself
+// may have had another code, or there was none.
 func (d documented) document(refused *fault.Error) string {
 	problem := fault.ProblemOf(d.error, refused.Kind.Status())
-	problem.Message = strings.TrimSpace(d.Error()) // with what follows the first line
+	problem.Message = strings.TrimSpace(d.Error()) // including what follows the first line
 	problem.Request = fault.RequestOf(d.error)
 	text, err := json.MarshalIndent(problem, "", "  ")
 	if err != nil {
@@ -124,8 +124,7 @@ func (d documented) document(refused *fault.Error) string {
 	return string(text)
 }
 
-// report prints an error for people: what is wrong, what stands in the way,
-// and, where it was a matter of usage, how it is meant.
+// report prints an error for users: the problem, the cause and, for usage errors, the correct usage.
 func report(stderr io.Writer, err error) {
 	if err == nil || errors.As(err, new(outcomeCode)) {
 		return
@@ -152,7 +151,8 @@ func report(stderr io.Writer, err error) {
 	}
 }
 
-// printableLines keeps what others have said in an error from steering the terminal. Some errors have several lines.
+// printableLines replaces characters that control the terminal in errors of other origin. Some errors have several
+// lines.
 func printableLines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

@@ -37,7 +37,7 @@ func doExplain(s *session) error {
 // explainKind lists the fields of a kind.
 func explainKind(s *session, kind contivmodel.Kind) error {
 	fmt.Fprintf(s.out, "%s: %s\n\nREST: /api/v1/%s/KEY/, key %s\nNames: %s\n\n", kind.Type, kind.Doc, kind.Segment,
-		keyOf(kind), strings.Join(unique(kindNames(kind)), ", ")) // an error stays with the buffer
+		keyOf(kind), strings.Join(unique(kindNames(kind)), ", ")) // the buffer retains an error
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	for _, f := range kind.Fields {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, typeOf(f), strings.Join(append([]string{f.Doc}, rulesOf(kind, f)...), "; "))
@@ -45,7 +45,7 @@ func explainKind(s *session, kind contivmodel.Kind) error {
 	return w.Flush()
 }
 
-// keyOf shows how the key is made: tenantName:networkName.
+// keyOf returns the form of the key: tenantName:networkName.
 func keyOf(kind contivmodel.Kind) string {
 	var names []string
 	for _, f := range kind.KeyFields() {
@@ -64,7 +64,7 @@ func typeOf(f contivmodel.Field) string {
 	return "text"
 }
 
-// rulesOf puts what the declaration says of a field in words.
+// rulesOf returns the declared rules of a field in words.
 func rulesOf(kind contivmodel.Kind, f contivmodel.Field) []string {
 	var rules []string
 	add := func(when bool, format string, args ...any) {
@@ -87,7 +87,7 @@ func rulesOf(kind contivmodel.Kind, f contivmodel.Field) []string {
 	return rules
 }
 
-// unique drops repetitions and keeps the order.
+// unique removes duplicates and retains the order.
 func unique(words []string) []string {
 	var kept []string
 	seen := map[string]bool{}

@@ -66,7 +66,7 @@ func doGet(s *session) error {
 	return c.print([]contivmodel.Object{o}, c.fullColumns())
 }
 
-// getAll lists every kind that has objects, and names those that the caller may not see.
+// getAll lists every kind that has objects, and names those that the caller may not read.
 func getAll(s *session) error {
 	all := []contivmodel.Object{}
 	format := s.format()
@@ -110,9 +110,8 @@ func getAll(s *session) error {
 	return nil
 }
 
-// fullColumns are the columns of a listing that may hold objects of several
-// tenants and policies. For rules, the usual columns leave out what rule-ls
-// has in its arguments and headings.
+// fullColumns returns the columns of a listing that may have objects of several tenants and policies. For rules,
+// the usual columns omit what rule-ls has in its arguments and headings.
 func (c *call) fullColumns() []column {
 	if c.kind.Type == "rule" {
 		return c.ruleColumns("tenantName", "policyName", "direction")

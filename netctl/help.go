@@ -26,8 +26,7 @@ OPTIONS:{{template "visibleFlagTemplate" .}}{{end}}{{if .VisiblePersistentFlags}
 GLOBAL OPTIONS:{{template "visiblePersistentFlagTemplate" .}}{{end}}
 `
 
-// usageTemplate is the help that follows an error: without the flags that
-// every command has.
+// usageTemplate is the help after an error: without the flags common to all commands.
 const usageTemplate = `
 Usage: {{template "usageTemplate" .}}{{with index .Metadata "examples"}}
 
@@ -37,15 +36,16 @@ Examples:{{range .}}
 Options:{{template "visibleFlagTemplate" .}}{{end}}
 `
 
-// teach gives a command its help; its path is "network create".
+// teach sets the help of a command; its path is "network create".
 func teach(cmd *cli.Command, path, description string) {
 	cmd.CustomHelpTemplate = helpTemplate
 	cmd.Description = wrap(description)
 	cmd.Metadata = map[string]any{"examples": examples[path]}
 }
 
-// helpful gives a command, and all below it, what the library's help lacks. Its command "help" knows no flag, not even --help: ours
-// does. And it takes the first argument beside --help for a topic, which of a command that groups no others there is none.
+// helpful extends the library's help of a command, and of all its subcommands. The library's command "help"
+// accepts no flag, not even --help; this one does. And the library treats the first argument beside --help as a
+// topic, which only commands with subcommands have.
 func helpful(cmd *cli.Command) *cli.Command {
 	if len(cmd.Commands) == 0 {
 		cmd.CommandNotFound = func(_ context.Context, asked *cli.Command, _ string) {

@@ -15,7 +15,7 @@ type Interrupted syscall.Signal
 
 func (i Interrupted) Error() string { return syscall.Signal(i).String() }
 
-// interruptedCode is what the shell calls the end by a signal.
+// interruptedCode returns the exit code of shells for the end by a signal.
 func interruptedCode(ctx context.Context) int {
 	var by Interrupted
 	if errors.As(context.Cause(ctx), &by) {
@@ -24,14 +24,13 @@ func interruptedCode(ctx context.Context) int {
 	return exitSignal + int(syscall.SIGINT)
 }
 
-// terminalFile is a file that reads end with ctx: somebody who is asked for
-// something, or forgot to give it, must be able to leave.
+// terminalFile is a file whose reads end with ctx: a user who is asked for input must be able to interrupt.
 type terminalFile struct {
 	*os.File
 	ctx context.Context
 }
 
-// interruptible makes the reads of a file, terminal or pipe end with ctx.
+// interruptible makes reads of a file, terminal or pipe end with ctx.
 func interruptible(ctx context.Context, in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok {
 		return terminalFile{file, ctx}
@@ -39,7 +38,7 @@ func interruptible(ctx context.Context, in io.Reader) io.Reader {
 	return in
 }
 
-// Read waits for input or for the end of the context, whichever is first.
+// Read waits for input or for the end of the context.
 func (f terminalFile) Read(p []byte) (int, error) {
 	ended, end, err := os.Pipe()
 	if err != nil {

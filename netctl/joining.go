@@ -14,11 +14,11 @@ import (
 // family is a command that groups tools.
 type family struct {
 	name, usage string
-	more        string // what the help and the reference say beside the usage
+	more        string // text in help and reference beside the usage
 	tools       []tool
 }
 
-// families returns all of them.
+// families returns all families.
 func families() []family {
 	return []family{apiTokenFamily, ldapFamily, nodeFamily, openIDFamily, roleFamily, securityFamily, tokenFamily, userFamily}
 }
@@ -34,7 +34,7 @@ func (f family) command() *cli.Command {
 	return cmd
 }
 
-// joinRoles are what can join with a token.
+// joinRoles are the roles that can join with a token.
 var joinRoles = []string{"node", "master"}
 
 var tokenFamily = family{name: "token", usage: "Tokens with which nodes and netmasters join the cluster", tools: []tool{
@@ -85,7 +85,7 @@ func listingFlags() []cli.Flag {
 	return []cli.Flag{outputFlag(documentFormats), &cli.BoolFlag{Name: "no-headers", Usage: "leave out the headings of tables"}}
 }
 
-// done prints what has been done, unless it has not.
+// done prints line unless err is set.
 func (s *session) done(line string, err error) error {
 	if err != nil {
 		return err
@@ -152,10 +152,10 @@ func listNodes(s *session) error {
 	return s.printTable([]string{"Host", "Addresses", "Tenants", "Joined", "Certificate until", "Key"}, rows)
 }
 
-// shownKey is how many digits of the hash of a key are shown.
+// shownKey is the number of printed digits of the hash of a key.
 const shownKey = 16
 
-// moment is a time for people, to the minute.
+// moment formats a time for users, to the minute.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
 func printables(texts ...string) []string {

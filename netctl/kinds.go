@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// orderedKinds are the kinds, each after those that its objects refer to.
+// orderedKinds returns the kinds, each after those that its objects refer to.
 func orderedKinds() []contivmodel.Kind {
 	var kinds []contivmodel.Kind
 	for _, typ := range contivmodel.DependencyOrder() {
@@ -19,8 +19,8 @@ func orderedKinds() []contivmodel.Kind {
 	return kinds
 }
 
-// kindNames is everything a kind can be called: its type and segment, the
-// command for it, its aliases, and the plural of each.
+// kindNames returns all names of a kind: its type and segment, the command for it, its aliases, and the plural of
+// each.
 func kindNames(kind contivmodel.Kind) []string {
 	names := []string{kind.Type, kind.Type + "s", kind.Segment}
 	for _, o := range objects {
@@ -37,7 +37,7 @@ func kindNames(kind contivmodel.Kind) []string {
 	return names
 }
 
-// findKind finds the kind that a word means, whatever its case.
+// findKind returns the kind with a name, regardless of case.
 func findKind(word string) (contivmodel.Kind, error) {
 	var known []string
 	for _, kind := range orderedKinds() {
@@ -58,7 +58,7 @@ func findKind(word string) (contivmodel.Kind, error) {
 	return contivmodel.Kind{}, usageError{message: fmt.Sprintf("unknown kind %q", word) + didYouMean(word, known)}
 }
 
-// remembering looks each word up once: thousands of documents have few kinds.
+// remembering caches look-ups of words: thousands of documents have few kinds.
 func remembering(find func(word string) (contivmodel.Kind, error)) func(word string) (contivmodel.Kind, error) {
 	known := map[string]contivmodel.Kind{}
 	return func(word string) (contivmodel.Kind, error) {
@@ -73,14 +73,14 @@ func remembering(find func(word string) (contivmodel.Kind, error)) func(word str
 	}
 }
 
-// target is what the arguments KIND [NAME] mean.
+// target is the parsed form of the arguments KIND [NAME].
 type target struct {
 	kind contivmodel.Kind
 	key  string // empty: all objects of the kind
 }
 
-// targetOf understands KIND NAME, KIND KEY and, as -o name prints it, KIND/KEY.
-// A name without the tenant is one of the tenant that the flags name.
+// targetOf parses KIND NAME, KIND KEY and, as -o name prints it, KIND/KEY. A name without a tenant is in the
+// tenant of the flags.
 func (s *session) targetOf(args cli.Args) (target, error) {
 	word, name, joined := strings.Cut(args.Get(0), "/")
 	if !joined {
@@ -105,7 +105,7 @@ func (s *session) targetOf(args cli.Args) (target, error) {
 	return target{kind, name}, nil
 }
 
-// keyForm is how the names that make a key are written: policy:rule.
+// keyForm returns the form of a key: policy:rule.
 func keyForm(kind contivmodel.Kind) string {
 	var parts []string
 	for _, f := range kind.KeyFields() {

@@ -10,9 +10,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Ports of directories, where none is given.
+// Default ports of LDAP servers.
 const (
-	ldapPort  = 389 // TLS begins later
+	ldapPort  = 389 // with StartTLS
 	ldapsPort = 636
 )
 
@@ -57,7 +57,7 @@ func setDirectory(s *session) error {
 	return s.done("Set the LDAP directory", err)
 }
 
-// directory is what the flags say of it.
+// directory returns the configuration that the flags describe.
 func (s *session) directory() (contivmodel.LDAPConfig, error) {
 	var config contivmodel.LDAPConfig
 	for flag, field := range map[string]**string{"server": &config.Server, "base-dn": &config.BaseDN, "account": &config.Account,

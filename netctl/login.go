@@ -56,7 +56,7 @@ func doLogin(s *session) error {
 	}
 	known := stored.Authorities(urls...)
 	failed := s.trust(urls, &stored)
-	if !maps.Equal(known, s.trusted) { // whatever becomes of the login: somebody has said that they are right
+	if !maps.Equal(known, s.trusted) { // also after a failed login: the user has confirmed them
 		if err := stored.Save(credentials.File()); err != nil {
 			return fileError{err}
 		}
@@ -69,9 +69,9 @@ func doLogin(s *session) error {
 	return s.loggedIn(urls, failed)
 }
 
-// logIn logs in at the servers that nothing is wrong with so far, and keeps each token as soon as there is one:
-// a session whose token is lost would go on for nobody. What goes wrong at a server becomes its failure, but for a refusal by the
-// first that answers, which ends the login.
+// logIn logs in at the servers without a failure so far, and stores each token as soon as it is received: a
+// session whose token is lost could not be ended. Errors are recorded by server, but a refusal by the first that
+// answers ends the login.
 func (s *session) logIn(urls []string, stored *credentials.Store, failed map[string]error) error {
 	tokenOf := s.tokenByBrowser
 	if !s.cmd.Bool("openid") {
@@ -88,7 +88,7 @@ func (s *session) logIn(urls []string, stored *credentials.Store, failed map[str
 		}
 		token, err := tokenOf(url)
 		if fault.Is(err, fault.Denied) && !done || s.ctx.Err() != nil {
-			return err // others of the cluster refuse it, too, and each counts a wrong guess
+			return err // the cluster's other servers refuse it, too, and each counts a wrong guess
 		}
 		if err != nil {
 			failed[url] = err
@@ -97,15 +97,15 @@ func (s *session) logIn(urls []string, stored *credentials.Store, failed map[str
 		done = true
 		stored.Set(url, token)
 		if err := stored.Save(credentials.File()); err != nil {
-			_ = s.endSession(url, token) // the file is what has to be told of
+			_ = s.endSession(url, token) // the error about the file is the one to report
 			return fileError{err}
 		}
 	}
 	return nil
 }
 
-// loggedIn tells where the login has succeeded, and warns of where it has not. If it has nowhere, the first
-// server's failure is the command's.
+// loggedIn prints where the login has succeeded, and warns where it has not. If it has succeeded nowhere, it
+// returns the first server's failure.
 func (s *session) loggedIn(urls []string, failed map[string]error) error {
 	var done []string
 	for i, url := range urls {
@@ -145,7 +145,7 @@ func wayOfLogin(cmd *cli.Command) error {
 	return nil
 }
 
-// credentials are the name and the password of who logs in.
+// credentials returns the name and the password for the login.
 func (s *session) credentials() (username, password string, err error) {
 	if username = s.cmd.String("username"); username == "" {
 		fmt.Fprint(s.errOut, "Username: ")
@@ -157,7 +157,7 @@ func (s *session) credentials() (username, password string, err error) {
 	return username, password, err
 }
 
-// tokenOf logs in at one server with a password.
+// tokenOf logs in at one server with a password and returns the token.
 func (s *session) tokenOf(url, username, password string) (string, error) {
 	c, err := s.at(url, "")
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *session) tokenOf(url, username, password string) (string, error) {
 	return c.Login(s.ctx, username, password)
 }
 
-// endSession logs out at one server, unless there is no session.
+// endSession logs out at one server; a missing session is not an error.
 func (s *session) endSession(url, token string) error {
 	if token == "" || !strings.HasPrefix(url, "https://") {
 		return nil
@@ -178,13 +178,13 @@ func (s *session) endSession(url, token string) error {
 	}
 	defer c.Close()
 	if err = c.Logout(s.ctx); fault.Is(err, fault.Denied) || fault.Is(err, fault.Mode) {
-		return nil // it has ended, or the proxy of the original has no logout
+		return nil // it has ended, or the original's proxy has no logout
 	}
 	return err
 }
 
-// forget forgets the token of a server. That of the original netctl, which counts for all servers without one of
-// their own, goes with the session of one that it was sent to, and stays otherwise.
+// forget removes the token of a server. The token of the original netctl, which applies to all servers without one
+// of their own, is removed with the session of a server that it was sent to, and retained otherwise.
 func forget(stored *credentials.Store, url string) {
 	if strings.HasPrefix(url, "https://") && stored.For(url) == stored.Token {
 		stored.Token = ""
@@ -192,7 +192,7 @@ func forget(stored *credentials.Store, url string) {
 	stored.Set(url, "")
 }
 
-// at is a client of one server.
+// at returns a client of one server.
 func (s *session) at(url, token string) (*client.Client, error) {
 	cfg := settings(s.cmd)
 	cfg.URLs, cfg.Token, cfg.Authorities = []string{url}, token, s.trusted
@@ -203,7 +203,7 @@ func (s *session) at(url, token string) (*client.Client, error) {
 	return c, nil
 }
 
-// password reads the password of a login.
+// password reads the password for a login.
 func (s *session) password() (string, error) {
 	if s.cmd.Bool("password-stdin") {
 		return s.line(), nil
@@ -211,7 +211,7 @@ func (s *session) password() (string, error) {
 	return s.asked("Password: ")
 }
 
-// newPassword reads the password that a user is to have; from a terminal twice.
+// newPassword reads the new password of a user; from a terminal twice.
 func (s *session) newPassword() (string, error) {
 	if s.cmd.Bool("password-stdin") {
 		return s.line(), nil
@@ -227,7 +227,7 @@ func (s *session) newPassword() (string, error) {
 	return password, err
 }
 
-// asked reads a secret from a terminal, without showing it.
+// asked reads a secret from a terminal, without echo.
 func (s *session) asked(prompt string) (string, error) {
 	terminal, ok := s.in.(terminalFile)
 	if !ok {
@@ -242,7 +242,7 @@ func (s *session) asked(prompt string) (string, error) {
 	return string(password), nil
 }
 
-// line reads one line of the input; what cannot be read is empty.
+// line reads one line of the input; empty on an error.
 func (s *session) line() string {
 	var text []byte
 	for {
@@ -266,7 +266,7 @@ func doLogout(s *session) error {
 			fmt.Fprintf(s.errOut, "warning: %s: the session may go on until its token expires: %v\n", url, err)
 		}
 	}
-	for _, url := range servers(s.cmd) { // when all have been asked with what counts for several
+	for _, url := range servers(s.cmd) { // after the prompts that apply to several servers
 		forget(&stored, url)
 	}
 	if err := stored.Save(path); err != nil {

@@ -1,15 +1,13 @@
 // Package netctl is the command line of the controller.
 //
-// What a user can type is two tables. objects.go has for every object its
-// verbs, their arguments and flags, and the field of the model each of them
-// fills; commands.go turns it into commands, and verbs.go holds the few things
-// a verb can do (create, remove, list, inspect, info, set), written once for
-// all objects. tools.go has the commands that are about any object or the
-// cluster as a whole: get, describe, apply, status and so on. Columns, types
-// and help texts come from the declarations of contivmodel.
+// The commands are defined by two tables. objects.go has for every object its verbs, their arguments and flags,
+// and the field of the model that each of them sets; commands.go turns it into commands, and verbs.go implements
+// the few actions of a verb (create, remove, list, inspect, info, set), once for all objects. tools.go has the
+// commands about any object or the cluster as a whole: get, describe, apply, status and so on. Columns, types and
+// help texts come from the declarations of contivmodel.
 //
-// Results go to stdout, everything else to stderr; the exit code says what kind
-// of failure it was (exit.go).
+// Results are written to stdout, everything else to stderr; the exit code identifies the kind of failure
+// (exit.go).
 package netctl
 
 import (
@@ -26,8 +24,7 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// Run executes one command line, args[0] being the program's name, and returns
-// the exit code.
+// Run executes one command line, where args[0] is the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := bufio.NewWriter(stdout)
 	err := helpful(rootCommand(interruptible(ctx, stdin), out, stderr)).Run(ctx, args)
@@ -37,7 +34,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil && ctx.Err() != nil {
 		return interruptedCode(ctx)
 	}
-	if noHelp := cli.ExitCoder(nil); errors.As(err, &noHelp) { // what the library says of a command that it does not know
+	if noHelp := cli.ExitCoder(nil); errors.As(err, &noHelp) { // the library's error for an unknown command
 		err = usageError{message: noHelp.Error()}
 	}
 	report(stderr, err)
@@ -50,14 +47,14 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Usage:   "look at and change the networks, groups and policies of a cluster",
 		Version: "\n" + buildinfo.Get().String(),
 		Flags:   connectionFlags(),
-		// without the section that would repeat the version
+		// omits the section that would repeat the version
 		CustomRootCommandHelpTemplate: cli.SubcommandHelpTemplate,
 		Reader:                        stdin,
 		Writer:                        stdout,
 		ErrWriter:                     stderr,
 		Action:                        unknownCommand,
 		OnUsageError:                  onUsageError,
-		ExitErrHandler:                func(context.Context, *cli.Command, error) {}, // Run decides
+		ExitErrHandler:                func(context.Context, *cli.Command, error) {}, // Run handles errors
 	}
 	for i := range objects {
 		root.Commands = append(root.Commands, objectCommand(&objects[i]))
@@ -72,8 +69,8 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 	return root
 }
 
-// unknownCommand is the action of a command that only groups others: help on
-// request, an error with a hint for a name it does not know.
+// unknownCommand is the action of a command with subcommands: it prints help on request, and returns an error with
+// a hint for an unknown name.
 func unknownCommand(_ context.Context, cmd *cli.Command) error {
 	if !cmd.Args().Present() {
 		return cli.ShowSubcommandHelp(cmd)

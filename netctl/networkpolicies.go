@@ -8,9 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// NetworkPolicies are objects of Kubernetes, and have no kind: netmaster tells where they are in force.
+// NetworkPolicies are objects of Kubernetes, and have no kind: netmaster reports where they are in force.
 
-// meansNetworkPolicies tells whether a word for a kind is one for NetworkPolicies.
+// meansNetworkPolicies reports whether a word for a kind means NetworkPolicies.
 func meansNetworkPolicies(word string) bool {
 	return slices.Contains([]string{"network-policy", "network-policies", "networkpolicy", "networkpolicies", "netpol"}, strings.ToLower(word))
 }

@@ -2,7 +2,7 @@ package netctl
 
 import "github.com/contiv/netplugin/contivmodel"
 
-// Arguments that several verbs have.
+// Arguments of several verbs.
 var (
 	tenantArg   = arg{"tenant", "tenantName"}
 	networkArg  = arg{"network", "networkName"}
@@ -16,7 +16,7 @@ var (
 	contractArg = arg{"contracts group", "contractsGroupName"}
 )
 
-// tenantBounds are the flags for what bounds who administers a tenant, and for how far its rules judge.
+// tenantBounds are the flags for limits on a tenant's administrators, and on where its rules apply.
 var tenantBounds = []flag{
 	{names: "max-endpoints", field: "maxEndpoints"},
 	{names: "max-networks", field: "maxNetworks"},
@@ -29,7 +29,7 @@ var tenantBounds = []flag{
 	{names: "vxlans", field: "vxlans"},
 }
 
-// objects is the command line: everything a user can type, in alphabetical order.
+// objects is the command line: all commands for objects, in alphabetical order.
 var objects = []object{
 	{name: "aci-gw", typ: "aciGw", usage: "Connection to an ACI fabric", verbs: []verb{
 		{name: "info", usage: "Show the connection", run: info},

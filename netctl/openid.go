@@ -66,7 +66,7 @@ func setProvider(s *session) error {
 	return s.done("Set the OpenID Connect provider", err)
 }
 
-// fileOf is the text of the file that a flag names, empty if that is of no file; nil without the flag.
+// fileOf returns the content of the file that a flag names, empty if the flag is empty; nil without the flag.
 func (s *session) fileOf(flag string) (*string, error) {
 	if !s.cmd.IsSet(flag) {
 		return nil, nil
@@ -107,10 +107,10 @@ func showProvider(s *session) error {
 	return nil
 }
 
-// browserTime is how long somebody may take to log in at a provider.
+// browserTime is how long a login at a provider may take.
 const browserTime = 5 * time.Minute
 
-// tokenByBrowser logs in at one server by way of its provider.
+// tokenByBrowser logs in at one server through its provider.
 func (s *session) tokenByBrowser(server string) (string, error) {
 	c, err := s.at(server, "")
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *session) tokenByBrowser(server string) (string, error) {
 	return c.LoginOpenID(s.ctx, proof)
 }
 
-// codeOf takes the code out of the address that a browser was sent back to.
+// codeOf returns the code in the URL to which the browser was redirected.
 func codeOf(address, state string) (string, error) {
 	back, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
@@ -161,7 +161,7 @@ func codeOf(address, state string) (string, error) {
 	return said.Get("code"), nil
 }
 
-// awaitBrowser serves the browser that comes back. What comes with another state is not it.
+// awaitBrowser serves the redirected browser. Requests with another state are ignored.
 func (s *session) awaitBrowser(waiting net.Listener, state string) (string, error) {
 	type outcome struct {
 		code string
@@ -178,7 +178,7 @@ func (s *session) awaitBrowser(waiting net.Listener, state string) (string, erro
 		fmt.Fprintln(w, "This window can be closed. See netctl for whether the login has succeeded.")
 		select {
 		case came <- outcome{code, err}:
-		default: // it has come already
+		default: // already received
 		}
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: client.DefaultTimeout}
@@ -196,7 +196,7 @@ func (s *session) awaitBrowser(waiting net.Listener, state string) (string, erro
 	case err := <-ended:
 		return "", fileError{err}
 	}
-	// The browser is to see the answer before the command ends.
+	// The browser must receive the response before the command ends.
 	if err := server.Shutdown(s.ctx); err != nil && got.err == nil && !errors.Is(err, http.ErrServerClosed) {
 		_ = server.Close()
 	}

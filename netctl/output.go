@@ -35,7 +35,7 @@ var (
 	documentFormats = []string{formatJSON, formatYAML}
 )
 
-// outputFlag is --output for a choice of formats.
+// outputFlag returns --output for a choice of formats.
 func outputFlag(formats []string) cli.Flag {
 	choice := "one of " + strings.Join(formats, ", ")
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format, " + choice,
@@ -47,7 +47,7 @@ func outputFlag(formats []string) cli.Flag {
 		}}
 }
 
-// format is what the flags ask for: --output, else --json, else --quiet.
+// format returns the format of the flags: --output, else --json, else --quiet.
 func (s *session) format() string {
 	switch chosen := s.cmd.String("output"); {
 	case chosen != "":
@@ -66,7 +66,7 @@ type column struct {
 	cell    func(contivmodel.Object) string
 }
 
-// columns turns fields into columns, with the cells the object wants.
+// columns turns fields into columns, with the object's own formats of cells.
 func (c *call) columns(fields []contivmodel.Field) []column {
 	columns := make([]column, len(fields))
 	for i, f := range fields {
@@ -79,7 +79,7 @@ func (c *call) columns(fields []contivmodel.Field) []column {
 	return columns
 }
 
-// plain shows a value as it is; lists are joined by commas.
+// plain formats a value unchanged; lists are joined by commas.
 func plain(value any) string {
 	if items, ok := value.([]string); ok {
 		return strings.Join(items, ",")
@@ -87,13 +87,13 @@ func plain(value any) string {
 	return fmt.Sprint(value)
 }
 
-// bracketed shows a list in brackets.
+// bracketed formats a list in brackets.
 func bracketed(value any) string { return fmt.Sprint(value) }
 
-// printable keeps what others have stored from steering the terminal.
+// printable replaces characters that control the terminal in stored texts.
 func printable(text string) string { return strings.Map(steering, text) }
 
-// steering is a question mark for what steers terminals.
+// steering returns a question mark for characters that control terminals.
 func steering(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 {
 		return '?'
@@ -101,7 +101,7 @@ func steering(r rune) rune {
 	return r
 }
 
-// print writes objects in the format the flags ask for.
+// print prints objects in the format of the flags.
 func (c *call) print(objects []contivmodel.Object, columns []column) error {
 	format := c.format()
 	switch format {
@@ -123,7 +123,7 @@ func (c *call) print(objects []contivmodel.Object, columns []column) error {
 	return c.printRows(headings(columns), rows)
 }
 
-// printRows writes a table, or the same as comma-separated values.
+// printRows prints a table, or the same as comma-separated values.
 func (s *session) printRows(headings []string, rows [][]string) error {
 	if s.format() == formatCSV {
 		return csv.NewWriter(s.out).WriteAll(s.headed(headings, rows))
@@ -131,7 +131,7 @@ func (s *session) printRows(headings []string, rows [][]string) error {
 	return s.printTable(headings, rows)
 }
 
-// printDocument writes one JSON value, or the same as YAML.
+// printDocument prints one JSON value, or the same as YAML.
 func (s *session) printDocument(value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *session) printDocument(value any) error {
 	return err
 }
 
-// printNames writes one name a line: bare, or as type/key.
+// printNames prints one name per line: bare, or as type/key.
 func (c *call) printNames(objects []contivmodel.Object, full bool) error {
 	for _, o := range objects {
 		name := nameOf(o)
@@ -166,21 +166,21 @@ func (c *call) printNames(objects []contivmodel.Object, full bool) error {
 	return nil
 }
 
-// nameOf is the last part of an object's key.
+// nameOf returns the last part of an object's key.
 func nameOf(o contivmodel.Object) string {
 	keys := contivmodel.KindOf(o).KeyFields()
 	return fmt.Sprint(keys[len(keys)-1].Value(o))
 }
 
-// fullName names one object of all: network/blue:web.
+// fullName returns type and key: network/blue:web.
 func fullName(typ, key string) string { return typ + "/" + key }
 
-// printTable writes space-padded columns, at least two blanks apart.
+// printTable prints columns padded with spaces, at least two apart.
 func (s *session) printTable(headings []string, rows [][]string) error {
 	var padded bytes.Buffer
 	w := tabwriter.NewWriter(&padded, 0, 0, 2, ' ', 0)
 	for _, row := range s.headed(headings, rows) {
-		fmt.Fprintln(w, strings.Join(row, "\t")) // memory does not fail
+		fmt.Fprintln(w, strings.Join(row, "\t")) // writes to memory do not fail
 	}
 	w.Flush()
 	for line := range strings.Lines(padded.String()) {
@@ -191,8 +191,7 @@ func (s *session) printTable(headings []string, rows [][]string) error {
 	return nil
 }
 
-// headed puts the headings above rows, unless the flags are against it, and in
-// tables a line of dashes below them.
+// headed adds the headings above rows, unless the flags disable them, and in tables a line of dashes below them.
 func (s *session) headed(headings []string, rows [][]string) [][]string {
 	switch {
 	case s.cmd.Bool("no-headers"):
@@ -203,7 +202,7 @@ func (s *session) headed(headings []string, rows [][]string) [][]string {
 	return append([][]string{headings, underlines(headings)}, rows...)
 }
 
-// underlines is the row of dashes below headings.
+// underlines returns the row of dashes below headings.
 func underlines(headings []string) []string {
 	dashes := make([]string, len(headings))
 	for i, heading := range headings {

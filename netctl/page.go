@@ -5,8 +5,7 @@ import (
 	"text/tabwriter"
 )
 
-// page is a result of several parts under construction; the first error stays
-// and ends the writing.
+// page is an output of several sections; after the first error nothing more is written.
 type page struct {
 	*session
 	err error
@@ -18,7 +17,7 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-// section writes lines of name and value under a title; nothing if there are none.
+// section prints lines of name and value under a title; nothing if there are no lines.
 func (p *page) section(title string, lines [][2]string) {
 	if len(lines) == 0 || p.err != nil {
 		return
@@ -26,14 +25,14 @@ func (p *page) section(title string, lines [][2]string) {
 	p.printf("\n%s:\n", title)
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, line := range lines {
-		fmt.Fprintf(w, "  %s:\t%s\n", line[0], printable(line[1])) // errors stay with w until Flush
+		fmt.Fprintf(w, "  %s:\t%s\n", line[0], printable(line[1])) // Flush returns errors
 	}
 	if err := w.Flush(); p.err == nil {
 		p.err = err
 	}
 }
 
-// table writes a table under a title.
+// table prints a table under a title.
 func (p *page) table(title string, headings []string, rows [][]string) {
 	p.printf("\n%s:\n", title)
 	if p.err == nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// How the parser complains about flags.
+// Patterns of the parser's errors about flags.
 var (
 	unknownFlag = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
 	badValue    = regexp.MustCompile(`^invalid value "(.*)" for flag (-+)(\S+): (.*)$`)
 )
 
-// plainCauses say the parser's reasons in the words of the command line.
+// plainCauses translate the parser's reasons into terms of the command line.
 var plainCauses = []struct{ has, plain string }{
 	{"strconv.ParseInt: parsing", "not a number"},
 	{"parse error", "true or false wanted"},
@@ -23,7 +23,7 @@ var plainCauses = []struct{ has, plain string }{
 	{"can't duplicate this flag", "given more than once"},
 }
 
-// onUsageError handles what the flag parser refuses.
+// onUsageError handles errors of the flag parser.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	message := err.Error()
 	if unknown := unknownFlag.FindStringSubmatch(message); unknown != nil {
@@ -44,8 +44,7 @@ func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error 
 	return usageError{message: message, help: cmd}
 }
 
-// flagMeant is the hint for an unknown flag: letters of flags in one word, or
-// a misspelt one.
+// flagMeant returns the hint for an unknown flag: combined single-letter flags, or a misspelt one.
 func flagMeant(cmd *cli.Command, typed string) string {
 	letters := map[string]bool{}
 	var names []string

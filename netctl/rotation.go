@@ -14,7 +14,7 @@ var rotateKeysTool = tool{name: "rotate-keys", usage: "Replace the key that seal
 	more: "Two steps: `add` makes another key and gives it to all netmasters, `turn` has it seal, and seals anew what is in the store. The second is refused, with the names of those it " +
 		"waits for, until all netmasters that are registered have the key: some seconds. The older keys stay in the keyring, for backups."}
 
-// rotateKeys does the next step, or says which it is.
+// rotateKeys carries out the next step, or prints it.
 func rotateKeys(s *session) error {
 	dryRun := s.cmd.Bool("dry-run")
 	done, err := s.client.RotateKeys(s.ctx, dryRun)
@@ -38,7 +38,7 @@ func rotateKeys(s *session) error {
 	return err
 }
 
-// rotateAuthorities does the next step, or says which it is.
+// rotateAuthorities carries out the next step, or prints it.
 func rotateAuthorities(s *session) error {
 	dryRun := s.cmd.Bool("dry-run")
 	done, err := s.client.RotateAuthorities(s.ctx, dryRun)

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// directions are the two tables of rule-ls: what each leaves out, since rules
-// of that direction cannot have it.
+// directions are the two tables of rule-ls, with the columns that each omits, since rules of that direction cannot
+// have them.
 var directions = []struct {
 	name, heading string
 	without       []string
@@ -49,11 +49,10 @@ func doListRules(c *call) error {
 	return c.print(rules, c.ruleColumns("direction"))
 }
 
-// ruleHeadings are the headings of fields that the tables of rule-ls do without.
+// ruleHeadings are the headings of fields that the tables of rule-ls omit.
 var ruleHeadings = map[string]string{"tenantName": "Tenant", "policyName": "Policy", "direction": "Direction"}
 
-// ruleColumns are the usual columns of rules, after some that one table of
-// different rules needs.
+// ruleColumns returns the usual columns of rules, after leading ones that a single table of all rules needs.
 func (c *call) ruleColumns(leading ...string) []column {
 	var fields []contivmodel.Field
 	for _, name := range leading {
@@ -64,8 +63,7 @@ func (c *call) ruleColumns(leading ...string) []column {
 	return c.columns(append(fields, c.kind.Columns()...))
 }
 
-// counters are columns of what the rules of a policy have counted; none if the
-// server does not know.
+// counters returns columns with the counters of a policy's rules; none if the server does not support them.
 func (c *call) counters(policy string) ([]column, error) {
 	counted, err := c.client.PolicyCounters(c.ctx, policy)
 	if fault.Is(err, fault.NotFound) {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// migration is what the help of the family teaches.
+// migration is the help of the family.
 const migration = `How a running cluster is closed, without a packet lost:
 
   1. start the netmasters of this version, then the agents
@@ -47,7 +47,7 @@ func stepFlags() []cli.Flag {
 	}
 }
 
-// securityStep changes the mode, or says what that would come to.
+// securityStep changes the mode, or prints the effect of a change.
 func (s *session) securityStep(step string) error {
 	dryRun := s.cmd.Bool("dry-run")
 	status, err := s.client.ChangeSecurity(s.ctx, step, dryRun)
@@ -71,7 +71,7 @@ func (s *session) securityStep(step string) error {
 	return s.done(line, nil)
 }
 
-// enforceSecurity says first what it will be about.
+// enforceSecurity warns of the counted requests that an enforced cluster refuses, and changes the mode.
 func enforceSecurity(s *session) error {
 	report, err := s.client.SecurityReport(s.ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func enforceSecurity(s *session) error {
 	return s.securityStep("enforce")
 }
 
-// requests is how many a report is about.
+// requests returns the number of requests in a report.
 func requests(r contivmodel.SecurityReport) int64 {
 	n := r.More
 	for _, row := range r.Rows {

@@ -12,18 +12,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// session is one invocation: what was typed, whom it talks to and where
-// results go.
+// session is one invocation: its command line, client and output.
 type session struct {
 	ctx    context.Context
 	cmd    *cli.Command
-	client *client.Client // nil before connected
+	client *client.Client // set by connected
 	in     io.Reader
-	lines  *bufio.Reader // of in, for who is asked more than once
+	lines  *bufio.Reader // of in, for several prompts
 	out    io.Writer     // buffered; see flush
 	errOut io.Writer
 
-	trusted map[string]string // authorities that login and logout know servers by, by URL in PEM
+	trusted map[string]string // CAs of servers during login and logout, by URL, in PEM
 }
 
 func newSession(ctx context.Context, cmd *cli.Command) *session {
@@ -31,7 +30,7 @@ func newSession(ctx context.Context, cmd *cli.Command) *session {
 	return &session{ctx: ctx, cmd: cmd, in: root.Reader, lines: bufio.NewReader(root.Reader), out: root.Writer, errOut: root.ErrWriter}
 }
 
-// connected does something with the client that the flags describe.
+// connected calls do with the client that the flags describe.
 func (s *session) connected(do func() error) error {
 	var err error
 	if s.client, err = connect(s.cmd, s.errOut); err != nil {
@@ -48,7 +47,7 @@ func (s *session) connected(do func() error) error {
 	return err
 }
 
-// failed lets an error be reported as JSON to those who asked for JSON.
+// failed marks an error as one to be printed as JSON, if the format is JSON.
 func (s *session) failed(err error) error {
 	if err != nil && s.format() == formatJSON {
 		return documented{err}
@@ -56,10 +55,10 @@ func (s *session) failed(err error) error {
 	return err
 }
 
-// tenant returns the tenant the invocation is about.
+// tenant returns the tenant of the invocation.
 func (s *session) tenant() string { return s.cmd.String("tenant") }
 
-// about makes the call for a kind that was typed as an argument.
+// about returns the call for a kind that was typed as an argument.
 func (s *session) about(kind contivmodel.Kind) *call {
 	c := &call{session: s, object: &object{}, kind: kind}
 	for i := range objects {
@@ -70,7 +69,7 @@ func (s *session) about(kind contivmodel.Kind) *call {
 	return c
 }
 
-// flush shows what has been printed so far.
+// flush writes the buffered output.
 func (s *session) flush() error {
 	if buffered, ok := s.out.(interface{ Flush() error }); ok {
 		return buffered.Flush()

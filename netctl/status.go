@@ -47,7 +47,7 @@ func doStatus(s *session) error {
 	return p.err
 }
 
-// told is a mode of security, with a warning where it needs one.
+// told returns a security mode, with a warning if it needs one.
 func told(mode string) string {
 	if mode == "open" {
 		return "open: whoever reaches a netmaster may do everything (netctl security --help)"
@@ -55,7 +55,7 @@ func told(mode string) string {
 	return mode
 }
 
-// healthOf is how a store is, with what is wrong with one that answers.
+// healthOf returns the health of a store, with the problem of one that answers.
 func healthOf(store contivmodel.StoreStatus) string {
 	if !store.Healthy {
 		return "UNHEALTHY"

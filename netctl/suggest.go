@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// didYouMean names the known word nearest to what was typed, if one is near.
+// didYouMean returns a hint with the known word nearest to the typed one, if one is near.
 func didYouMean(typed string, known []string) string {
 	nearest, least := "", len(strings.TrimLeft(typed, "-"))/2+1
 	for _, word := range known {
@@ -19,8 +19,7 @@ func didYouMean(typed string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", nearest)
 }
 
-// distance is the number of characters to insert, delete or replace, or of
-// neighbours to swap, to make b of a.
+// distance returns the number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

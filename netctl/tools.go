@@ -9,21 +9,21 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// tool is a command that is not about one kind of object.
+// tool is a command for more than one kind of object.
 type tool struct {
 	name     string
 	usage    string
-	args     string            // labels; [LABEL] may be left out, LABEL... may be repeated
+	args     string            // [LABEL] is optional, LABEL... may be repeated
 	flags    func() []cli.Flag // nil: none
 	run      func(*session) error
 	local    bool // needs no server
 	hidden   bool
 	verbatim bool   // every word is an argument, flags too
-	more     string // what the reference says beside the usage
+	more     string // text in the reference beside the usage
 	misuse   int    // exit code after wrong arguments or flags; 0: exitUsage
 }
 
-// tools returns all of them, in alphabetical order.
+// tools returns all tools, in alphabetical order.
 func tools() []tool {
 	return []tool{
 		{name: "__complete", usage: "List the words that may come next", run: doComplete, local: true, hidden: true, verbatim: true},
@@ -36,7 +36,7 @@ func (t tool) command() *cli.Command {
 	cmd := &cli.Command{
 		Name: t.name, Usage: t.usage, ArgsUsage: t.args, Hidden: t.hidden,
 		HideHelpCommand: true, SkipFlagParsing: t.verbatim,
-		DisableSliceFlagSeparator: true, // a file may have a comma in its name
+		DisableSliceFlagSeparator: true, // the name of a file may contain a comma
 	}
 	teach(cmd, t.name, t.more)
 	if t.flags != nil {
@@ -60,7 +60,7 @@ func (t tool) command() *cli.Command {
 	return cmd
 }
 
-// failed gives misuse its code.
+// failed sets the exit code of misuse.
 func (t tool) failed(err error) error {
 	var usage usageError
 	if t.misuse != 0 && errors.As(err, &usage) {
@@ -69,7 +69,7 @@ func (t tool) failed(err error) error {
 	return err
 }
 
-// checkArgs compares the number of arguments with the labels.
+// checkArgs validates the number of arguments by the labels.
 func (t tool) checkArgs(cmd *cli.Command) error {
 	given := cmd.Args().Slice()
 	labels := strings.Fields(t.args)

@@ -43,7 +43,7 @@ func doTrace(s *session) error {
 	return tracedCode(trace)
 }
 
-// tracedCode is how the command ends.
+// tracedCode returns the exit code for a trace.
 func tracedCode(t contivmodel.Trace) error {
 	if len(t.Hops) == 0 {
 		return outcomeCode(exitUndecided)
@@ -51,7 +51,7 @@ func tracedCode(t contivmodel.Trace) error {
 	switch t.Hops[len(t.Hops)-1].Exit {
 	case hops.Dropped:
 		return outcomeCode(exitDropped)
-	case hops.Unknown, hops.Silent, hops.Tunnel: // nobody knows the node behind it
+	case hops.Unknown, hops.Silent, hops.Tunnel: // the next node is unknown
 		return outcomeCode(exitUndecided)
 	}
 	return nil
@@ -81,7 +81,7 @@ func (s *session) printTrace(t contivmodel.Trace) error {
 	return p.err
 }
 
-// exitWords say how a packet leaves a node.
+// exitWords describes how a packet leaves a node.
 func exitWords(h hops.Hop) string {
 	words := map[string]string{
 		hops.Delivered: "DELIVERED to " + h.To, hops.Answered: "ANSWERED by the switch itself",

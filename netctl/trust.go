@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// trust has servers known by an authority before they are sent a password: by one of earlier logins, by the
-// system's, or by one whose pin somebody says is right. It returns why others are not known, by URL.
+// trust verifies servers by a CA before a password is sent to them: by one of earlier logins, by the system's, or
+// by one whose pin the user confirms. It returns why other servers cannot be verified, by URL.
 func (s *session) trust(urls []string, stored *credentials.Store) (unknown map[string]error) {
 	s.trusted = stored.Authorities(urls...)
 	unknown = map[string]error{}
@@ -34,7 +34,8 @@ func (s *session) trust(urls []string, stored *credentials.Store) (unknown map[s
 	return unknown
 }
 
-// outgrown tells whether a server's certificate is signed by an authority of the system, and by none of those that it was known by.
+// outgrown reports whether a server's certificate is signed by a CA of the system, and by none of the server's
+// stored CAs.
 func (s *session) outgrown(url, by string) bool {
 	if by == "" || s.cmd.IsSet("pin") || s.cmd.Bool("insecure") || s.cmd.IsSet("cacert") {
 		return false
@@ -46,8 +47,8 @@ func (s *session) outgrown(url, by string) bool {
 	return err == nil
 }
 
-// authorities are those by which a server is to be known from now on; none: nothing changes. What else is wrong with
-// the server, the login itself will tell.
+// authorities returns the CAs by which a server is to be verified from now on; none: unchanged. The login itself
+// reports other problems of the server.
 func (s *session) authorities(url string) (string, error) {
 	if s.cmd.Bool("insecure") || s.cmd.IsSet("cacert") {
 		return "", nil
@@ -75,13 +76,13 @@ func (s *session) authorities(url string) (string, error) {
 	return inPEM(all), err
 }
 
-// known are the authorities of earlier logins at any of the servers, in PEM.
+// known returns the CAs of earlier logins at any of the servers, in PEM.
 func (s *session) known() string {
 	return strings.Join(slices.Sorted(maps.Values(s.trusted)), "")
 }
 
-// authoritiesOf asks a server for its authorities, over a connection that is verified by some, by the system's if there are
-// none, or not at all.
+// authoritiesOf requests the CAs of a server, over a connection that is verified by the CAs in by, by the system's
+// if by is empty, or not at all.
 func (s *session) authoritiesOf(url string, unverified bool, by string) ([]client.Authority, error) {
 	cfg := settings(s.cmd)
 	cfg.URLs, cfg.Insecure = []string{url}, unverified
@@ -96,8 +97,8 @@ func (s *session) authoritiesOf(url string, unverified bool, by string) ([]clien
 	return c.Authorities(s.ctx)
 }
 
-// signerOf is the authority that has signed the certificate which a server shows. Others that the server names
-// are not shown to anybody: it may name those of somebody else.
+// signerOf returns the CA that has signed the certificate of a server. Other CAs in its response are not shown to
+// the user: they may be foreign ones.
 func (s *session) signerOf(url string) (client.Authority, error) {
 	all, err := s.authoritiesOf(url, true, "")
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *session) signerOf(url string) (client.Authority, error) {
 	return client.Authority{}, fault.New(fault.Denied, "%s: its certificate is not valid by any of the authorities that it names", url)
 }
 
-// isRight compares a pin with the one that is given, or asks whether it is right.
+// isRight compares a pin with the given one, or asks the user whether it is right.
 func (s *session) isRight(url, pin string) error {
 	if s.cmd.IsSet("pin") {
 		if given := strings.ToLower(strings.TrimSpace(s.cmd.String("pin"))); given != pin {
@@ -120,7 +121,7 @@ func (s *session) isRight(url, pin string) error {
 		return nil
 	}
 	answer := ""
-	if !s.cmd.Bool("password-stdin") { // the first line is the password
+	if !s.cmd.Bool("password-stdin") { // the first line of the input is the password
 		fmt.Fprintf(s.errOut, "The authority of %s is not known here. Its pin is\n\n    %s\n\n"+
 			"which netctl security status shows on the machine of a netmaster. Is it the same there? (yes or no) ", url, pin)
 		answer = s.line()

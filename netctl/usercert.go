@@ -87,8 +87,8 @@ func certifyUser(s *session) error {
 	return err
 }
 
-// isPartOf tells whether a bundle has certificates, and each of them is in another one, which may take its place then: one besides
-// may be an earlier one of the cluster, or another cluster's that somebody has added.
+// isPartOf reports whether a bundle has certificates and all of them are in whole, which may then replace it. A
+// further certificate may be an earlier CA of the cluster, or one of another cluster that the user has added.
 func isPartOf(bundle, whole []byte) bool {
 	in := map[string]bool{}
 	for block, rest := pem.Decode(whole); block != nil; block, rest = pem.Decode(rest) {
@@ -118,7 +118,7 @@ func listCertificates(s *session, name string) error {
 	return s.printTable([]string{"Key", "Created", "Expires", "Creator"}, rows)
 }
 
-// newKey makes a key, in PEM, and asks for a certificate for it, in DER.
+// newKey returns a new key, in PEM, and a certificate request for it, in DER.
 func newKey() (text, request []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

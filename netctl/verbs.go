@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// action is what a verb does, and the flags that every such verb has.
+// action is the implementation of a verb, with the flags common to all such verbs.
 type action struct {
 	do    func(*call) error
 	flags func(contivmodel.Kind) []cli.Flag
@@ -34,7 +34,7 @@ var (
 	listEndpoints = action{doListEndpoints, endpointFlags}
 )
 
-// doCreate posts an object made of arguments and flags.
+// doCreate posts an object made from arguments and flags.
 func doCreate(c *call, post func(context.Context, *client.Client, contivmodel.Object) error) error {
 	o := c.kind.New()
 	if err := c.fill(o, true); err != nil {
@@ -51,8 +51,7 @@ func doCreate(c *call, post func(context.Context, *client.Client, contivmodel.Ob
 	return c.result(o)
 }
 
-// doSet changes the given fields of the one object of a kind, and makes it if
-// it is not there yet.
+// doSet changes the given fields of the one object of a kind, and creates it if it does not exist.
 func doSet(c *call) error {
 	return c.change(c.singleton(), func(o contivmodel.Object, absent error) error {
 		if err := c.kind.KeyFields()[0].Set(o, c.singleton()); err != nil {
@@ -62,7 +61,7 @@ func doSet(c *call) error {
 	})
 }
 
-// doUpdate changes the given fields of an object that exists.
+// doUpdate changes the given fields of an existing object.
 func doUpdate(c *call) error {
 	key, err := c.key()
 	if err != nil {
@@ -76,7 +75,7 @@ func doUpdate(c *call) error {
 	})
 }
 
-// change stores an object changed, and says so.
+// change stores a changed object, and prints the result.
 func (c *call) change(key string, how func(o contivmodel.Object, absent error) error) error {
 	var changed contivmodel.Object
 	err := c.client.Change(c.ctx, c.kind, key, func(o contivmodel.Object, absent error) error {
@@ -89,10 +88,10 @@ func (c *call) change(key string, how func(o contivmodel.Object, absent error) e
 	return c.result(changed)
 }
 
-// singleton is the key of the one object of a kind: the only value its name may have.
+// singleton returns the key of the one object of a kind: the only possible value of its name.
 func (c *call) singleton() string { return c.kind.KeyFields()[0].OneOf[0] }
 
-// key is the key of the object that the arguments name.
+// key returns the key of the object that the arguments name.
 func (c *call) key() (string, error) {
 	switch {
 	case c.kind.Type == "":
@@ -140,8 +139,8 @@ func (c *call) list() ([]contivmodel.Object, error) {
 	return c.having(objects, "tenantName", c.tenant()), err
 }
 
-// requireTenant fails if a tenant does not exist, so that a misspelt name does
-// not look like an empty list.
+// requireTenant returns an error if a tenant does not exist, so that a misspelt name does not look like an empty
+// list.
 func (s *session) requireTenant(tenant string) error {
 	_, err := client.Get[contivmodel.Tenant](s.ctx, s.client, tenant)
 	return s.absent(err, kindOf("tenant"), tenant)
@@ -232,7 +231,7 @@ func listFlags(kind contivmodel.Kind) []cli.Flag {
 	return flags
 }
 
-// memberFlags accepts, for old scripts, two flags that mean nothing here.
+// memberFlags accepts, for old scripts, two flags without effect.
 func memberFlags(contivmodel.Kind) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"},
@@ -258,7 +257,7 @@ func inspectFlags(contivmodel.Kind) []cli.Flag {
 	}
 }
 
-// infoFlags accepts, for old scripts, two flags that mean nothing here.
+// infoFlags accepts, for old scripts, two flags without effect.
 func infoFlags(kind contivmodel.Kind) []cli.Flag {
 	return append(outputFlags(kind),
 		&cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Hidden: true},

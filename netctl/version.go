@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// versionTool shows which builds the client and the server are.
+// versionTool prints the versions of the client and the server.
 var versionTool = tool{
 	name: "version", usage: "Show the versions of client and server", run: doVersion,
 	flags: func() []cli.Flag { return []cli.Flag{outputFlag(documentFormats)} },

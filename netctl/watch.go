@@ -13,9 +13,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
-// watch prints the objects of the call's kind and then each change, until it
-// is interrupted. With a key it is about one object, whose tenant the key
-// tells: the flag may name another one, or all.
+// watch prints the objects of the call's kind and then each change, until it is interrupted. With a key it watches
+// one object, whose tenant is in the key: the flag may name another tenant, or all.
 func (c *call) watch(key string) error {
 	tenant := ""
 	switch {
@@ -42,8 +41,8 @@ func (c *call) watch(key string) error {
 	})
 }
 
-// watcher prints events. Those of the objects that are there at the beginning
-// wait for each other, so that the columns get their widths.
+// watcher prints events. Those of the initially existing objects are collected, to compute the widths of the
+// columns.
 type watcher struct {
 	*call
 	present []client.Event
@@ -51,7 +50,7 @@ type watcher struct {
 	widths  []int
 }
 
-// synced prints what was there at the beginning.
+// synced prints the initially existing objects.
 func (w *watcher) synced() error {
 	if w.live {
 		return nil
@@ -111,8 +110,7 @@ func (w *watcher) printOne(format string, e client.Event) error {
 	return err
 }
 
-// printRows prints a table that goes on: the headings once, the widths of the
-// first rows for all.
+// printRows prints a table that grows: the headings once, with the widths of the first rows for all.
 func (w *watcher) printRows(events []client.Event) error {
 	objects := make([]contivmodel.Object, len(events))
 	for i, e := range events {
@@ -146,7 +144,7 @@ func (w *watcher) printRows(events []client.Event) error {
 	return nil
 }
 
-// printLine writes one row of a table whose later rows are not known yet.
+// printLine prints one row of a table whose later rows are not known yet.
 func (w *watcher) printLine(cells []string) error {
 	var line strings.Builder
 	for i, cell := range cells {
@@ -156,7 +154,7 @@ func (w *watcher) printLine(cells []string) error {
 	return err
 }
 
-// widths are those of the widest cells; the first row has all columns.
+// widths returns the widths of the widest cells; the first row has all columns.
 func widths(rows [][]string) []int {
 	widest := make([]int, len(rows[0]))
 	for _, row := range rows {

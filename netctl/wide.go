@@ -12,11 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// wideColumn is a column of -o wide: a value in the answer of inspect.
+// wideColumn is a column of -o wide: a value in the response of inspect.
 type wideColumn struct {
 	heading string
-	path    []string // members, from the outermost; an object at the end is counted
-	absent  string   // what is shown where there is no value: numbers of zero are left out of answers
+	path    []string // members, from the outermost; of a list at the end the length is shown
+	absent  string   // shown if there is no value: zero numbers are omitted from responses
 }
 
 // wideColumns are the columns that -o wide adds, by type of object.
@@ -47,8 +47,8 @@ func number(heading string, path []string) wideColumn { return wideColumn{headin
 func oper(member string) []string   { return []string{"Oper", member} }
 func linked(member string) []string { return []string{"Config", "link-sets", member} }
 
-// wideColumns inspects objects and returns what -o wide adds to their columns.
-// An object that has gone meanwhile has empty cells.
+// wideColumns inspects objects and returns the additional columns of -o wide. An object that was removed meanwhile
+// has empty cells.
 func (c *call) wideColumns(objects []contivmodel.Object) ([]column, error) {
 	answers, err := inspectAll[map[string]any](c, objects)
 	if err != nil {
@@ -67,11 +67,11 @@ func (c *call) wideColumns(objects []contivmodel.Object) ([]column, error) {
 	return columns, nil
 }
 
-// inspections is how many objects are asked for at a time.
+// inspections is the number of concurrent requests.
 const inspections = 8
 
-// inspectAll returns what inspect says of objects, in their order; of one that
-// has gone meanwhile it is empty.
+// inspectAll returns the responses of inspect for objects, in their order; empty for an object that was removed
+// meanwhile.
 func inspectAll[T any](c *call, objects []contivmodel.Object) ([]T, error) {
 	answers := make([]T, len(objects))
 	group, ctx := errgroup.WithContext(c.ctx)
@@ -91,15 +91,14 @@ func inspectAll[T any](c *call, objects []contivmodel.Object) ([]T, error) {
 	return answers, group.Wait()
 }
 
-// decode reads an answer. Where it does not know what a number is for, the
-// number stays as it is written: a float would be shown as 1.05e+06.
+// decode decodes a response. Numbers of unknown type retain their text: a float would be shown as 1.05e+06.
 func decode(raw []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
 
-// cell shows the value.
+// cell returns the value as text.
 func (w wideColumn) cell(answer map[string]any) string {
 	var value any = answer
 	for _, member := range w.path {

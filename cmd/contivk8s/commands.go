@@ -15,18 +15,16 @@ import (
 )
 
 const (
-	// How long an ADD waits for a server that is being restarted, or that has not
-	// started since the node was, and how often it looks. containerd takes no new
-	// configuration while an ADD runs.
+	// How long an ADD waits for a server that is restarting, or has not started since the boot, and the interval of
+	// attempts. containerd loads no new configuration while an ADD runs.
 	patience = 30 * time.Second
 	interval = 50 * time.Millisecond
-	// Limits for STATUS, which container runtimes wait for with everything else, and for
-	// the other commands.
+	// Time limits for STATUS, for which container runtimes wait with all other work, and for the other commands.
 	statusTimeout = 2 * time.Second
 	otherTimeout  = 60 * time.Second
 )
 
-// carryOut has the server do a command and returns what is to be printed.
+// carryOut sends a command to the server and returns what is to be printed.
 func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	limit := otherTimeout
 	switch r.Command {
@@ -41,7 +39,7 @@ func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("encode request: %v", err), "")
 	}
 	netns := openNetns(r)
-	defer netns.Close() // of a nil file: no harm
+	defer netns.Close() // harmless if nil
 	answer, err := s.insist(deadline, r.Command, body, netns)
 	var refusal *types.Error
 	if err == nil || errors.As(err, &refusal) {
@@ -50,14 +48,14 @@ func (s settings) carryOut(r cniwire.Request) ([]byte, error) {
 	return nil, s.withoutServer(r, err)
 }
 
-// openNetns opens the container's network namespace for commands that work in
-// it. Its path may exist only for the runtime, whose mounts this process sees
-// and the server does not. What cannot be opened the server finds fault with.
+// openNetns opens the container's network namespace for commands that work in it. Its path may exist only in the
+// mount namespace of the runtime, which this process shares and the server does not. It returns nil if the
+// namespace cannot be opened: the server reports the reason.
 func openNetns(r cniwire.Request) *os.File {
 	if r.Netns == "" || r.Command != cniwire.Add && r.Command != cniwire.Check {
 		return nil
 	}
-	// A fifo in place of the namespace must not hold us up.
+	// O_NONBLOCK: opening a fifo in place of the namespace must not block.
 	fd, err := syscall.Open(r.Netns, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
@@ -65,11 +63,10 @@ func openNetns(r cniwire.Request) *os.File {
 	return os.NewFile(uintptr(fd), r.Netns)
 }
 
-// insist posts a request. An ADD is posted again while there is nobody to
-// answer: it is idempotent, so it does no harm if the server died with the
-// first one half done.
+// insist posts a request. An ADD is repeated while no server answers: it is idempotent, so it is harmless if the
+// server died in the middle of the first one.
 func (s settings) insist(deadline time.Time, command string, body []byte, netns *os.File) ([]byte, error) {
-	var giveUp time.Time // from when on nobody has answered
+	var giveUp time.Time // end of the wait for an answer
 	for {
 		answer, err := post(deadline, s.Socket, cniwire.PathV2, body, netns)
 		if giveUp.IsZero() {
@@ -88,7 +85,7 @@ func isUnanswered(err error) bool {
 	return err != nil && !errors.As(err, &refusal)
 }
 
-// withoutServer decides what a command comes to that nobody answered.
+// withoutServer returns the result of a command that no server has answered.
 func (s settings) withoutServer(r cniwire.Request, cause error) error {
 	switch r.Command {
 	case cniwire.Del:
@@ -98,14 +95,14 @@ func (s settings) withoutServer(r cniwire.Request, cause error) error {
 		return nil
 	case cniwire.Status:
 		if cniwire.Beats(s.Socket, cniwire.Grace) {
-			return nil // it is being replaced
+			return nil // the server is being replaced
 		}
 		return unanswered(types.ErrPluginNotAvailable, cause)
 	}
 	return unanswered(types.ErrTryAgainLater, cause)
 }
 
-// unanswered is what people read at their pods, and at their nodes. The cause names the socket.
+// unanswered returns the error that users see on their pods and nodes. The cause names the socket.
 func unanswered(code uint, cause error) error {
 	return types.NewError(code, fmt.Sprintf("netplugin of this node does not answer: %v", cause),
 		"its log says why: that of the node's pod contiv-netplugin, or of the service netplugin")

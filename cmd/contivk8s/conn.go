@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// conn is a connection to the server that is waited for in the system call itself. The
-// standard library's would wait in a poller, from where each wait ends on another thread:
-// on a busy node the answer then waits once more for a processor.
+// conn is a connection to the server with blocking system calls. With the standard library's poller, each wait
+// would end on another thread: on a busy node the answer then waits once more for a processor.
 type conn struct {
 	fd       int
 	deadline time.Time
 }
 
-// dial connects to a unix socket. Waiting on the connection ends at the deadline, with an
-// error that is os.ErrDeadlineExceeded.
+// dial connects to a unix socket. Reads and writes end at the deadline, with an error that is
+// os.ErrDeadlineExceeded.
 func dial(deadline time.Time, socket string) (*conn, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -33,7 +32,7 @@ func dial(deadline time.Time, socket string) (*conn, error) {
 	return c, nil
 }
 
-// send writes all data; the file goes with its beginning, unless it is nil.
+// send writes all data; file is passed with the first bytes, unless it is nil.
 func (c *conn) send(data []byte, file *os.File) error {
 	var rights []byte
 	if file != nil {
@@ -55,7 +54,7 @@ func (c *conn) send(data []byte, file *os.File) error {
 	return nil
 }
 
-// Read is that of io.Reader.
+// Read implements io.Reader.
 func (c *conn) Read(p []byte) (n int, err error) {
 	err = c.wait(syscall.SO_RCVTIMEO, func() (err error) {
 		n, err = syscall.Read(c.fd, p)
@@ -70,10 +69,10 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *conn) Close() error { return os.NewSyscallError("close", syscall.Close(c.fd)) }
 
-// wait makes a call that lasts until the deadline at most, and again when a signal interrupts it.
+// wait makes a call that lasts until the deadline at most, and repeats it when a signal interrupts it.
 func (c *conn) wait(option int, call func() error) error {
 	for {
 		left := time.Until(c.deadline)

@@ -9,15 +9,15 @@ import (
 	"github.com/containernetworking/cni/pkg/skel"
 )
 
-// logfile is where the program says what it did. Failures are always logged;
-// what succeeds only at level debug, as it is every pod's every day.
+// logfile is the log of the program. Failures are always logged; successful commands only at level debug, since
+// every pod causes them.
 type logfile struct {
 	*log.Logger
 	verbose bool
 }
 
-// openLog opens the configured file for appending. Without one, and where it cannot
-// be opened, the log is standard error, which the runtime keeps: a log stops no command.
+// openLog opens the configured file for appending. Without one, or if it cannot be opened, the log is standard
+// error, which the runtime records: a problem with the log fails no command.
 func openLog(s settings) logfile {
 	var out io.Writer = os.Stderr
 	var failure error

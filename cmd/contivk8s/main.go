@@ -1,12 +1,11 @@
 // Command contivk8s is the CNI plugin that container runtimes run.
 //
-// It lives for one command: it reads the CNI environment and the network
-// configuration, passes both to the CNI server in netplugin over a unix socket
-// and prints the answer. VERSION needs no server, DEL succeeds without one (the
-// deletion is queued on disk), ADD waits a while for one that is restarting.
+// It lives for one command: it reads the CNI environment and the network configuration, passes both to the CNI
+// server in netplugin over a unix socket and prints the response. VERSION needs no server, DEL succeeds without
+// one (the deletion is queued on disk), ADD waits a while for one that is restarting.
 //
-// A runtime runs it several times per pod, so it starts fast: it imports
-// neither an HTTP library nor anything that sets itself up at start.
+// A runtime runs it several times per pod, so it must start fast: it imports neither an HTTP library nor a package
+// with costly initialization.
 package main
 
 import (
@@ -48,9 +47,8 @@ func main() {
 	}
 }
 
-// spokenVersions are the versions of the CNI specification that the command is
-// answered in. DEL has no answer and is carried out whatever the configuration
-// says: a container whose configuration has changed must not stay.
+// spokenVersions returns the accepted versions of the CNI specification. DEL has no result and is carried out
+// whatever the configuration says: a container whose configuration has changed must be removable.
 func spokenVersions() (version.PluginInfo, *types.Error) {
 	versions := netconf.Versions()
 	if os.Getenv("CNI_COMMAND") != cniwire.Del {
@@ -66,7 +64,7 @@ func spokenVersions() (version.PluginInfo, *types.Error) {
 	}
 	os.Stdin = again
 	go func() {
-		_, _ = feed.Write(stdin) // fails when nobody reads on
+		_, _ = feed.Write(stdin) // fails when nothing reads any more
 		_ = feed.Close()
 	}()
 	return version.PluginSupports(append(versions, readSettings(stdin).CNIVersion)...), nil
@@ -81,12 +79,12 @@ type invocation struct {
 	settings settings
 }
 
-// command makes the function that skel calls for a command.
+// command returns the function that skel calls for a command.
 func (i *invocation) command(name string) func(*skel.CmdArgs) error {
 	return func(args *skel.CmdArgs) error {
 		i.settings = readSettings(args.StdinData)
 		log := openLog(i.settings)
-		_ = timerslack.SetThreads() // who may not set it waits like any program
+		_ = timerslack.SetThreads() // without the privilege it waits like any program
 		result, err := i.settings.carryOut(cniwire.Request{
 			Command:     name,
 			ContainerID: args.ContainerID,
@@ -107,7 +105,7 @@ func (i *invocation) command(name string) func(*skel.CmdArgs) error {
 	}
 }
 
-// fail prints an error as the CNI specification wants it and returns the exit code.
+// fail prints an error as the CNI specification requires and returns the exit code.
 func (i *invocation) fail(e *types.Error) int {
 	document := struct {
 		CNIVersion string `json:"cniVersion,omitempty"`

@@ -17,12 +17,12 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// post sends one request over the unix socket, an open file with it unless it is
-// nil, and returns the body of the answer. An answer that is a refusal is an error
-// of type *types.Error, any other error means that there was no answer.
+// post sends one request over the unix socket, with an open file unless it is nil, and returns the body of the
+// response. If the server refuses, the error is of type *types.Error; any other error means that there was no
+// response.
 //
-// This is HTTP/1.0 as far as the two need it. The standard library's client
-// would add half a millisecond to the start of every invocation.
+// This is the part of HTTP/1.0 that the two need. The standard library's client would add half a millisecond to
+// the start of every invocation.
 func post(deadline time.Time, socket, path string, body []byte, file *os.File) (answer []byte, err error) {
 	conn, err := dial(deadline, socket)
 	if err != nil {
@@ -45,7 +45,7 @@ func post(deadline time.Time, socket, path string, body []byte, file *os.File) (
 
 const statusOK = 200
 
-// readAnswer reads status and body; a body that breaks off is an error.
+// readAnswer reads status and body; an incomplete body is an error.
 func readAnswer(from io.Reader) (status int, body []byte, err error) {
 	reader := textproto.NewReader(bufio.NewReader(from))
 	line, err := reader.ReadLine()
@@ -72,8 +72,8 @@ func readAnswer(from io.Reader) (status int, body []byte, err error) {
 	return status, body, nil
 }
 
-// refusal is the CNI error in an answer, or one made from the status if
-// something else than our server answered.
+// refusal returns the CNI error in a response, or one made from the status if the response is not from the CNI
+// server.
 func refusal(status int, body []byte) error {
 	var e types.Error
 	if err := json.Unmarshal(body, &e); err != nil || e.Msg == "" {

@@ -7,8 +7,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// settings are the fields of the network configuration that concern this
-// program; the server reads the rest.
+// settings are the fields of the network configuration that this program uses; the server reads the rest.
 type settings struct {
 	CNIVersion string `json:"cniVersion"`
 	Socket     string `json:"socket"`
@@ -20,9 +19,8 @@ type settings struct {
 
 const defaultTimeout = 120
 
-// readSettings never fails: a field of a wrong type counts as absent, so that
-// a DEL gets through whatever has become of the configuration. The server
-// refuses such a configuration for ADD.
+// readSettings never fails: a field of a wrong type counts as absent, so that a DEL succeeds even if the
+// configuration is damaged. The server refuses such a configuration for ADD.
 func readSettings(stdin []byte) settings {
 	var s settings
 	if err := json.Unmarshal(stdin, &s); err != nil {

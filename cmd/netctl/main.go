@@ -16,7 +16,7 @@ func main() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		received := <-signals
-		signal.Stop(signals) // another one ends the program at once
+		signal.Stop(signals) // a second signal ends the program at once
 		cancel(netctl.Interrupted(received.(syscall.Signal)))
 	}()
 	os.Exit(netctl.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))

@@ -23,8 +23,8 @@ import (
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
-// config checks all flags and turns them into the daemon's configuration.
-// Every violation is reported; arguments beside flags are one.
+// config validates all flags and returns the daemon's configuration. It reports every violation; arguments other
+// than flags are one.
 func (o *options) config(arguments []string) (daemon.Config, error) {
 	found := append(o.common.Validate(), o.resolveAddresses()...)
 	for _, argument := range arguments {
@@ -81,7 +81,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	return config, nil
 }
 
-// auditing does with a log what the flags say.
+// auditing configures a log as the flags require.
 func (o *options) auditing(log *audit.Log) error {
 	if o.syslog != "" {
 		if err := log.SendTo(o.syslog); err != nil {
@@ -98,7 +98,7 @@ func (o *options) auditing(log *audit.Log) error {
 	return nil
 }
 
-// clientRate is what the flag means.
+// clientRate returns the rate limit for the flag's value.
 func clientRate(perSecond int) rate.Limit {
 	if perSecond == 0 {
 		return rate.Inf
@@ -106,8 +106,8 @@ func clientRate(perSecond int) rate.Limit {
 	return rate.Limit(perSecond)
 }
 
-// kubernetes is how the leader reaches the API server that a flag or the file names. Without
-// either nobody places pods, which is said at each term.
+// kubernetes returns how the leader reaches the API server, from a flag or the file. Without either no pods are
+// placed, which is logged at each term.
 func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	choice := k8s.TenantChoice(o.tenantChoice)
 	if choice != k8s.ByNamespace && choice != k8s.Open {
@@ -138,7 +138,7 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, NoExternalIPs: !o.externalIPs, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
 }
 
-// resolveAddresses checks the addresses and finds the internal one if none was given.
+// resolveAddresses validates the addresses, and determines the internal one if none was given.
 func (o *options) resolveAddresses() []error {
 	var found []error
 	if err := daemonflags.CheckAddress(o.external); err != nil {
@@ -156,7 +156,7 @@ func (o *options) resolveAddresses() []error {
 	if err := daemonflags.CheckAddress(o.internal); err != nil {
 		return append(found, fmt.Errorf("--internal-address: %w", err))
 	}
-	o.internal = daemonflags.Canonical(o.internal) // others compare it with what they are told
+	o.internal = daemonflags.Canonical(o.internal) // canonical, since other components compare it
 	host, _, _ := net.SplitHostPort(o.internal)
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		found = append(found, fmt.Errorf("--internal-address %q: want an IP address others can reach", o.internal))
@@ -164,7 +164,7 @@ func (o *options) resolveAddresses() []error {
 	return found
 }
 
-// store is how etcd is reached: the own member first, if there is one.
+// store returns the configuration of the etcd client: the own member first, if there is one.
 func (o *options) store() objdb.Config {
 	name, password := o.common.Store.Credentials()
 	s := o.common.Store

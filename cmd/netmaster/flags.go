@@ -33,12 +33,12 @@ type options struct {
 	tenantChoice string
 	externalIPs  bool // of services of Kubernetes
 	clusterCIDR  string
-	apiServer    string // of Kubernetes; empty: a file names it
+	apiServer    string // of Kubernetes; empty: taken from a file
 
 	leaderTTL time.Duration
 	nodeGrace time.Duration
 	auditLog  string
-	audit     string // how strict
+	audit     string // auditUsual or auditStrict
 	syslog    string
 	rate      int
 
@@ -77,7 +77,7 @@ Every flag can be given in the environment, by the name shown in brackets; an
 empty variable counts as unset. A configuration that breaks a rule is reported
 completely, with exit status 22.`
 
-// command is the command line as --help shows it.
+// command returns the command line as --help shows it.
 func command(o *options) *cli.Command {
 	set := daemonflags.Set{Daemon: "netmaster"}
 	return &cli.Command{

@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
-// follow is what the daemon does of Kubernetes in a term: nil in other modes. The daemon is
-// given it and does not know it, so that netmaster's packages and their tests are linked
-// without the client of Kubernetes.
+// follow returns what the daemon does for Kubernetes during a term as leader; nil in other modes. The daemon
+// receives it as a function, so that netmaster's packages and their tests are not linked with the client of
+// Kubernetes.
 func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(context.Context, *ledger.Ledger, *api.API, *logrus.Entry) error {
 	if o.common.Mode != "kubernetes" {
 		return nil
@@ -56,7 +56,7 @@ func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(contex
 	}
 }
 
-// networkPolicy is where a NetworkPolicy counts as the API tells it.
+// networkPolicy converts the state of a NetworkPolicy for the API.
 func networkPolicy(s k8s.PolicyState, err error) (api.NetworkPolicy, error) {
 	p := api.NetworkPolicy{Tenant: s.Tenant}
 	for _, n := range s.Nodes {
@@ -65,7 +65,7 @@ func networkPolicy(s k8s.PolicyState, err error) (api.NetworkPolicy, error) {
 	return p, err
 }
 
-// following is the state of a controller as the API tells it.
+// following converts the state of a controller for the API.
 func following(s k8s.State) api.Following {
 	f := api.Following{Problem: s.Problem, Waiting: s.Waiting}
 	if !s.First.IsZero() {

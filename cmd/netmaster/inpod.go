@@ -12,9 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
-// inPod is the Kubernetes that vouches for our daemons in pods; nil: no flag asks for that. It
-// has clients of its own: who shows one bad token after the other slows down others who join, and not what
-// the leader does of Kubernetes.
+// inPod returns the client of the Kubernetes that authenticates daemons in pods; nil if no flag requests that. It
+// has clients of its own: a stream of bad tokens slows down other joins, but not the leader's work for Kubernetes.
 func (o *options) inPod() (*podjoin.Cluster, error) {
 	if o.security.podToken == "" {
 		return nil, nil
@@ -40,7 +39,7 @@ func (o *options) inPod() (*podjoin.Cluster, error) {
 	return &podjoin.Cluster{Client: clients.Core, Namespace: namespace}, nil
 }
 
-// vouched has daemons join for whom Kubernetes vouches, this one, too.
+// vouched configures joining with tokens of Kubernetes, for other daemons and this one.
 func (o *options) vouched(config *daemon.Config, pods *podjoin.Cluster) {
 	if pods == nil {
 		return

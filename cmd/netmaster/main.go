@@ -1,6 +1,6 @@
-// Command netmaster is the controller: it takes what users want over REST and
-// keeps the cluster's state in etcd. One of any number of netmasters leads; the
-// others forward to it and stand by.
+// Command netmaster is the controller: it accepts the wanted configuration over REST and stores the cluster's
+// state in etcd. One of any number of netmasters is the leader; the others forward requests to it and are
+// standbys.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program: parse, validate, serve.
+// run parses and validates the arguments, serves, and returns the exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	var opts options
 	cli.VersionPrinter = func(*cli.Command) { fmt.Fprintln(out, buildinfo.Get()) }
@@ -62,12 +62,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 1
 }
 
-// hashing is the argument by which the program hashes passwords for the netmaster that has started it.
+// hashing is the argument with which a netmaster starts the program to hash passwords.
 const hashing = "hash-passwords"
 
 func isWorker(args []string) bool { return len(args) == 2 && args[1] == hashing }
 
-// work hashes until there is nothing more to read.
+// work hashes passwords until the end of the input.
 func work(in io.Reader, out, errOut io.Writer) int {
 	accounts.GiveWay()
 	if err := accounts.Serve(in, out); err != nil {
@@ -77,7 +77,7 @@ func work(in io.Reader, out, errOut io.Writer) int {
 	return 0
 }
 
-// serve runs the daemon until a signal comes.
+// serve runs the daemon until a signal arrives.
 func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	if err := opts.common.Logging.Apply(logrus.StandardLogger()); err != nil {
 		return invalid{err}
@@ -100,7 +100,7 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	return err
 }
 
-// invalid marks errors that are the user's to correct.
+// invalid marks errors that the user has to correct.
 type invalid struct{ error }
 
 func (i invalid) Unwrap() error { return i.error }

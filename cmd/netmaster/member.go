@@ -15,10 +15,10 @@ import (
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
 
-// alonePeer is where a member listens for others of which nobody says it.
+// alonePeer is the default peer address of a member.
 const alonePeer = "127.0.0.1:2380"
 
-// member is the embedded store, nil without.
+// member returns the configuration of the embedded etcd; nil without one.
 func (o *options) member() (*embedded.Config, []error) {
 	if o.embeddedDir == "" {
 		return nil, nil
@@ -65,8 +65,8 @@ func scheme(url string) string {
 	return name
 }
 
-// enters says how a member with TLS comes into its cluster: by the netmasters on the hosts of the other
-// members, unless others are named. The first that the flag names founds it.
+// enters sets how a member with TLS joins its cluster: through the netmasters on the hosts of the other members,
+// unless others are given. The first member that the flag names founds the cluster.
 func (o *options) enters(member *embedded.Config, s *daemon.Security) []error {
 	if member == nil || scheme(member.PeerURL) != "https" {
 		return nil

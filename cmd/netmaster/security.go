@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// securityOptions are the flags that say how netmaster shows who it is.
+// securityOptions are the flags about identity and access.
 type securityOptions struct {
 	secure        bool
 	insecure      bool
@@ -77,14 +77,14 @@ func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
 	}
 }
 
-// shortestLife is of certificates that are renewed in time.
+// shortestLife is the minimum lifetime of certificates, so that they are renewed in time.
 const shortestLife = 10 * time.Second
 
-// defaultSocket is where root of the machine finds netmaster.
+// defaultSocket is the socket of netmaster for the machine's root user.
 const defaultSocket = "/run/contiv/netmaster.sock"
 
-// protection is what the flags say, once the addresses are resolved. Clients reach this
-// netmaster at all addresses of the machine.
+// protection returns the security configuration of the flags, once the addresses are resolved. Clients may reach
+// this netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
 	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy, Debug: o.security.debug, EncryptValues: o.security.encryptValues}
 	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
@@ -138,7 +138,8 @@ func (o *options) protection() (daemon.Security, []error) {
 	return s, found
 }
 
-// name is what the others know this netmaster by: where Kubernetes vouches for it, by its node, and else by its host.
+// name returns the name of this netmaster in the cluster: that of its node if Kubernetes authenticates it, else of
+// its host.
 func (o *options) name() (string, error) {
 	if node := os.Getenv("NODE_NAME"); o.security.podToken != "" && node != "" {
 		if !identity.ValidName(node) {
@@ -148,13 +149,13 @@ func (o *options) name() (string, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil || !identity.ValidName(host) {
-		return "netmaster", nil // others with such a name are removed with it
+		return "netmaster", nil // removing a member by this name removes all that share it
 	}
 	return host, nil
 }
 
-// founding is the mode of a new cluster. Who reaches a plain etcd owns the cluster, whatever
-// netmasters ask of others: there, it is for people to decide.
+// founding returns the security mode of a new cluster. Every client of an etcd without TLS controls the cluster,
+// whatever netmasters require of clients: there, operators have to decide.
 func (o *options) founding() mastercfg.SecurityMode {
 	closed := o.security.secure || o.embeddedDir != "" || o.common.Store.CertFile != ""
 	if closed && !o.security.insecure {

@@ -10,10 +10,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 )
 
-// defaultAuditLog is where changes and refusals are written down.
+// defaultAuditLog is the file with changes and refusals.
 const defaultAuditLog = "/var/log/contiv/audit.log"
 
-// verifyCommand is for who reads the audit log: nothing runs for it.
+// verifyCommand verifies an audit log offline.
 func verifyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "verify-audit", Usage: "tell whether lines of the audit log were changed or taken out", ArgsUsage: "[FILE]",

@@ -5,7 +5,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 )
 
-// asBorder is what the agent sees of it; nil: the node has no uplink.
+// asBorder returns the agent's interface to it; nil: the node has no uplink.
 func asBorder(b *border.Border) agent.Border {
 	if b == nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 )
 
-// hiddenDirs are those of a netmaster on the machine, which deploy/kubernetes hides from netplugin by mounts over them. Where there is no
-// netmaster, container runtimes make them, as what to mount over.
+// hiddenDirs are the directories of a netmaster on the machine, which deploy/kubernetes hides from netplugin by
+// mounts over them. Where there is no netmaster, container runtimes create them as mount points.
 var hiddenDirs = []string{"/var/lib/contiv/etcd", "/var/lib/contiv/netmaster"}
 
-// cleanupCommand takes down what netplugin has made on the node.
+// cleanupCommand removes everything that netplugin has made on the node.
 func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
 		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge},

@@ -12,14 +12,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// newCNIServer makes the server container runtimes talk to; mode test has none.
+// newCNIServer returns the server for container runtimes; nil in mode test.
 func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, portsMoved func(),
 	holdsPort func(mastercfg.HostPort) bool) (*k8splugin.Server, error) {
 	if o.Mode == "test" {
 		return nil, nil
 	}
 	attachedChanged := portsMoved
-	if len(o.probed) == 0 { // nobody asks
+	if len(o.probed) == 0 { // not used
 		attachedChanged = nil
 	}
 	return k8splugin.New(k8splugin.Config{
@@ -37,7 +37,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 // unattached is a node without a CNI server: no container uses its endpoints.
 type unattached struct{ node *agent.Agent }
 
-// User finds nobody.
+// User always returns fault.NotFound.
 func (unattached) User(epID string) (string, error) {
 	return "", fault.New(fault.NotFound, "endpoint %s: no container is attached on this node", epID)
 }
@@ -45,7 +45,7 @@ func (unattached) User(epID string) (string, error) {
 // Reclaim removes the port.
 func (u unattached) Reclaim(ctx context.Context, epID string) error { return u.node.Detach(ctx, epID) }
 
-// labelSource says where a container's tenant, network and group come from.
+// labelSource returns the source of a container's tenant, network and group.
 func labelSource(mode string, node *agent.Agent) labels.Source {
 	if mode != string(k8splugin.Kubernetes) {
 		return labels.Call{}

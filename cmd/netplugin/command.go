@@ -24,7 +24,7 @@ const (
 	versionFlag   = "version"
 )
 
-// command is the command line; start is called with options that hold.
+// command returns the command line; it calls start with validated options.
 func command(start func(context.Context, *options) error) *cli.Command {
 	var o options
 	return &cli.Command{
@@ -37,7 +37,7 @@ func command(start func(context.Context, *options) error) *cli.Command {
 		OnUsageError: func(_ context.Context, _ *cli.Command, err error, _ bool) error {
 			return &configError{[]error{err}}
 		},
-		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main decides
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main handles errors
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.Bool(versionFlag) {
 				_, err := fmt.Fprintln(cmd.Root().Writer, buildinfo.Get())
@@ -54,7 +54,7 @@ func command(start func(context.Context, *options) error) *cli.Command {
 	}
 }
 
-// nodeFlags are the flags only this daemon has.
+// nodeFlags returns the flags that only this daemon has.
 func nodeFlags(o *options) []cli.Flag {
 	set := daemonflags.Set{Daemon: "netplugin"}
 	return []cli.Flag{

@@ -14,9 +14,9 @@ import (
 	"github.com/contiv/netplugin/netplugin/tracing"
 )
 
-// newDriver makes the driver of the node's bridges, and those of each: first the one with a tunnel, and if there are
-// uplinks one with those. If there are none any more, what they were is undone. Machines are those that the host is to
-// go on reaching as it does.
+// newDriver returns the driver of the node, and that of each bridge: first the one with a tunnel and, if there are
+// uplinks, one with those. If there are none any more, their former configuration is undone. machines returns
+// addresses that the host must continue to reach as before.
 func newDriver(o *options, machines func() ([]netip.Addr, error)) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
 	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
 	config := both
@@ -42,7 +42,7 @@ func newDriver(o *options, machines func() ([]netip.Addr, error)) (node drivers.
 	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
 }
 
-// tracer asks the switches of the node what they do with packets.
+// tracer traces packets in the switches of the node.
 func tracer(node *agent.Agent, own []*ovsd.Driver) tracing.Tracer {
 	t := tracing.Tracer{Inspect: node.Inspect}
 	for _, bridge := range own {

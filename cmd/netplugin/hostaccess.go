@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/utils/ports"
 )
 
-// newHostAccess makes what keeps the host's own interfaces.
+// newHostAccess returns the manager of the host's own interfaces.
 func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver, tunnel *ovsd.Driver,
 	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
 	numbers := func() (map[string]uint32, error) { return numbersOfPorts(node, driver) }
@@ -31,8 +31,8 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	})
 }
 
-// hostPorts are the ports of the host that lead to attached containers, with the numbers of those
-// in the switch, which are known when the agent is ready.
+// hostPorts returns the ports of the host that are forwarded to attached containers, with the containers' port
+// numbers in the switch, which are known when the agent is ready.
 func hostPorts(cni *k8splugin.Server, numbersOf func() (map[string]uint32, error)) func() ([]hostaccess.HostPort, error) {
 	if cni == nil {
 		return nil
@@ -57,7 +57,7 @@ func hostPorts(cni *k8splugin.Server, numbersOf func() (map[string]uint32, error
 	}
 }
 
-// attachedPods are those of this node.
+// attachedPods returns the attached pods of this node.
 func attachedPods(cni *k8splugin.Server) func() []hostaccess.Pod {
 	if cni == nil {
 		return nil
@@ -74,7 +74,7 @@ func attachedPods(cni *k8splugin.Server) func() []hostaccess.Pod {
 	}
 }
 
-// numbersOfPorts are those of endpoints by id.
+// numbersOfPorts returns the port numbers of endpoints, by endpoint id.
 func numbersOfPorts(node *agent.Agent, driver drivers.NetworkDriver) (map[string]uint32, error) {
 	if err := node.Ready(); err != nil {
 		return nil, err
@@ -86,21 +86,23 @@ func numbersOfPorts(node *agent.Agent, driver drivers.NetworkDriver) (map[string
 	return numbers, nil
 }
 
-// Ports of netmaster and etcd where nothing else is said, and of BGP.
+// Default ports of netmaster and etcd, and of BGP.
 var standardPorts = []uint16{ports.Netmaster, ports.EtcdClient, ports.EtcdPeer, ports.BGP}
 
-// ownPorts are those of the API server and kubelet, and at which netplugin says how it serves Kubernetes' services (package kubehealth).
+// ownPorts are those of the API server and kubelet, and those of netplugin's health checks for services (package
+// kubehealth).
 var ownPorts = []uint16{ports.KubeAPI, ports.Kubelet, ports.ServiceHealth, ports.ProxyMode}
 
-// neededBy tells which ports every node needs itself, as far as the command line says.
+// neededBy returns a function that reports whether every node needs a port itself, as far as the command line
+// says.
 func neededBy(closed hostaccess.Closed) func(protocol uint8, port uint16) bool {
 	return func(protocol uint8, port uint16) bool {
 		return closed.Holds(mastercfg.HostPort{Protocol: inet.TransportName(protocol), Port: port})
 	}
 }
 
-// closedFor is what the command line tells of what endpoints must not reach: the ports
-// of the cluster, and machines of etcd that are named by an address.
+// closedFor returns what endpoints must not reach, by the command line: the ports of the cluster, and machines of
+// etcd that are given by an address.
 func closedFor(o *options) hostaccess.Closed {
 	closed := hostaccess.Closed{
 		VXLANPort: o.node.VXLANPort, Ports: slices.Clone(standardPorts), Nodes: []netip.Addr{o.node.CtrlIP, o.node.VTEP}, Own: ownPorts,
@@ -123,7 +125,7 @@ func closedFor(o *options) hostaccess.Closed {
 	return closed
 }
 
-// kernelReceives tells whether the kernel receives tunnels; it is known when the driver has seen its bridge.
+// kernelReceives reports whether the kernel receives tunnels; known when the driver has read its bridge.
 func kernelReceives(tunnel *ovsd.Driver) func() (yes, known bool) {
 	return func() (yes, known bool) {
 		datapath := tunnel.Status().Datapath
@@ -131,7 +133,7 @@ func kernelReceives(tunnel *ovsd.Driver) func() (yes, known bool) {
 	}
 }
 
-// inUserspace tells whether ovs-vswitchd forwards packets itself.
+// inUserspace reports whether ovs-vswitchd forwards packets itself.
 func inUserspace(driver drivers.NetworkDriver) func() bool {
 	return func() bool { return driver.Status().Datapath != ovsd.DatapathSystem }
 }

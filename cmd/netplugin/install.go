@@ -13,8 +13,7 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// installCommand prepares a node for a netplugin that runs in a container, from one
-// that is privileged.
+// installCommand prepares a node for a netplugin in a container; it runs in a privileged one.
 func installCommand() *cli.Command {
 	var source, target string
 	return &cli.Command{
@@ -50,7 +49,7 @@ func installCommand() *cli.Command {
 	}
 }
 
-// keepCNIConf lets container runtimes find us as soon as pods can be attached.
+// keepCNIConf installs the CNI configuration as soon as pods can be attached.
 func keepCNIConf(dir string, node *agent.Agent) (keep task, problem func() string) {
 	keeper := &cniinstall.Keeper{Dir: dir, Log: logrus.WithField("component", "cni")}
 	return func(ctx context.Context) error {

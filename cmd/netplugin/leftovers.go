@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// writtenTo are the directories to which netplugin, and contivk8s for it, write small files, but for that of the
-// attachments, which is swept when they are read.
+// writtenTo returns the directories in which netplugin, and contivk8s for it, write small files, except that of
+// the attachments, which is cleaned when they are read.
 func writtenTo(pkiDir string) []string {
 	return []string{
 		pending.Dir(cniwire.DefaultStateDir), hostaccess.DefaultStateDir, border.DefaultStateDir, uplink.DefaultStateDir,
@@ -23,7 +23,8 @@ func writtenTo(pkiDir string) []string {
 	}
 }
 
-// sweep removes what earlier runs left that were killed while they wrote a file. It is no reason not to start.
+// sweep removes temporary files of earlier processes that were killed while writing. Errors do not prevent the
+// start.
 func sweep(started time.Time, dirs []string, log *logrus.Entry) {
 	if err := durable.SweepOld(started, dirs...); err != nil {
 		log.WithError(err).Warn("what interrupted writers of files left stays there")

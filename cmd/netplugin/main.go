@@ -1,5 +1,5 @@
-// Command netplugin is the agent of a node: it makes Open vSwitch serve what
-// netmaster has written into the store, and attaches containers.
+// Command netplugin is the agent of a node: it programs Open vSwitch with the state that netmaster has written to
+// the store, and attaches containers.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// exitCode reports an error on stderr and says how the process ends.
+// exitCode reports an error on stderr and returns the exit code.
 func exitCode(err error) int {
 	if err == nil {
 		return 0

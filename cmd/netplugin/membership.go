@@ -19,21 +19,21 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// joinOptions are the flags that say how the node shows who it is.
+// joinOptions are the flags about the node's identity.
 type joinOptions struct {
 	tokenFile   string
 	authorities string // file
 	dir         string
 }
 
-// wanted tells whether the node is to join, or has joined already.
+// wanted reports whether the node is to join, or has already joined.
 func (o joinOptions) wanted() bool {
 	_, err := os.Stat(filepath.Join(o.dir, membership.AuthorityFile))
 	return o.tokenFile != "" || o.dir != "" && err == nil
 }
 
-// newStore opens the store: etcd itself, or netmasters, to which the node shows its certificate. It
-// returns what the node is in the cluster, too; nil where it is not to join.
+// newStore opens the store: etcd itself, or netmasters, to which the node authenticates with its certificate. It
+// also returns the node's membership; nil if it is not to join.
 func newStore(o *options) (*objdb.DB, *membership.Member, error) {
 	var db *objdb.DB
 	member, err := newMember(o, func(ctx context.Context) ([]string, error) {
@@ -61,7 +61,7 @@ func newStore(o *options) (*objdb.DB, *membership.Member, error) {
 	return db, member, nil
 }
 
-// newMember reads what the node has to show; nil where it is not to join.
+// newMember returns the node's membership with its credentials; nil if it is not to join.
 func newMember(o *options, masters func(context.Context) ([]string, error)) (*membership.Member, error) {
 	if !o.join.wanted() {
 		return nil, nil
@@ -81,7 +81,7 @@ func newMember(o *options, masters func(context.Context) ([]string, error)) (*me
 	return member, nil
 }
 
-// registered are the addresses of the netmasters that are in the registry.
+// registered returns the addresses of the netmasters in the registry.
 func registered(ctx context.Context, db *objdb.DB) (addresses []string, err error) {
 	all, err := db.Services(ctx, mastercfg.MasterService)
 	for _, s := range all {
@@ -90,7 +90,7 @@ func registered(ctx context.Context, db *objdb.DB) (addresses []string, err erro
 	return addresses, err
 }
 
-// hosts are the addresses in URLs.
+// hosts returns the addresses in URLs.
 func hosts(urls []string) (addresses []string) {
 	for _, text := range urls {
 		if u, err := url.Parse(text); err == nil {
@@ -100,7 +100,7 @@ func hosts(urls []string) (addresses []string) {
 	return addresses
 }
 
-// storeConfig is how etcd is reached, as the flags say.
+// storeConfig returns the configuration of the etcd client, from the flags.
 func storeConfig(o *options) objdb.Config {
 	user, password := o.Store.Credentials()
 	return objdb.Config{

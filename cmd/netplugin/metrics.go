@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 )
 
-// newMetrics are the numbers of the process, and of the parts that do not register their own.
+// newMetrics returns the metrics of the process, and of the parts that do not register their own.
 func newMetrics(own []*ovsd.Driver, routes *border.Border) (*prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	if routes != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/contiv/netplugin/netplugin/nameserver"
 )
 
-// resolvConf names the servers that the host itself asks.
+// resolvConf has the name servers of the host itself.
 const resolvConf = "/etc/resolv.conf"
 
-// nobody, as --dns-upstream, is not asked.
+// nobody, as --dns-upstream, disables forwarding.
 const nobody = "none"
 
-// namesOptions say how questions for names are answered.
+// namesOptions configure the name server.
 type namesOptions struct {
 	on        bool
 	upstream  string // as on the command line
 	forwarder *nameserver.Forwarder
 }
 
-// complete finds out who is asked what we do not know.
+// complete determines the upstream servers.
 func (o *namesOptions) complete() []error {
 	switch o.upstream {
 	case nobody:
@@ -45,7 +45,7 @@ func (o *namesOptions) complete() []error {
 	return nil
 }
 
-// zones are where the agent enters names; nil: nobody asks for them.
+// zones returns the names for the agent to fill; nil: there is no name server.
 func (o *namesOptions) zones() *nameserver.Zones {
 	if !o.on {
 		return nil
@@ -53,8 +53,8 @@ func (o *namesOptions) zones() *nameserver.Zones {
 	return nameserver.NewZones()
 }
 
-// newNameServer makes the node's name server, which endpoints of all bridges ask;
-// without zones it answers nobody.
+// newNameServer returns the node's name server for the endpoints of all bridges; without zones it answers no
+// query.
 func newNameServer(o *namesOptions, zones *nameserver.Zones, node *agent.Agent, bridges []*ovsd.Driver) *nameserver.Node {
 	if zones == nil {
 		return nameserver.NewNode(nameserver.NewZones(), nil, node.AwaitState)

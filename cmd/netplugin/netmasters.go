@@ -15,19 +15,19 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A node that reaches the state through netmasters follows which there are: those it was told,
-// and those that are registered, which it keeps for its next start. So all of them may be
-// replaced, one after the other, while nobody changes the flags of nodes.
+// A node that reads the state through netmasters tracks their addresses: those configured, and those registered,
+// which it stores for its next start. So all of them may be replaced, one after the other, without changes to the
+// flags of nodes.
 
 const (
-	mastersFile = "netmasters" // beside the certificate; a URL a line
+	mastersFile = "netmasters" // beside the certificate; one URL per line
 
-	// Times between looks: netmasters of a new cluster come one after the other.
+	// Intervals of look-ups: netmasters of a new cluster are added one after the other.
 	mastersSoon = time.Second
 	mastersLate = 20 * time.Second
 )
 
-// recallMasters are those that were registered when the node looked last.
+// recallMasters returns the netmasters that were registered at the last look-up.
 func recallMasters(o *options) (urls []string) {
 	content, err := os.ReadFile(filepath.Join(o.join.dir, mastersFile))
 	if err != nil {
@@ -41,7 +41,7 @@ func recallMasters(o *options) (urls []string) {
 	return urls
 }
 
-// followMasters has the state reached through the netmasters that there are.
+// followMasters keeps the client's list of netmasters up to date.
 func followMasters(o *options, db *objdb.DB) task {
 	log := logrus.WithField("component", "netmasters")
 	return func(ctx context.Context) error {
@@ -49,7 +49,7 @@ func followMasters(o *options, db *objdb.DB) task {
 		for pace := retry.NewPacer(mastersSoon, mastersLate); ctx.Err() == nil; pace.Sleep(ctx) {
 			addresses, err := registered(ctx, db)
 			if err != nil || len(addresses) == 0 {
-				continue // those that are known are tried on
+				continue // the known ones remain in use
 			}
 			var others []string
 			for _, a := range addresses {

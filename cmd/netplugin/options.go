@@ -29,7 +29,7 @@ type options struct {
 
 	hostLabel, ctrlIP, vtepIP string
 	vlanUplinks, vlanBondMode string
-	uplinks                   []string // none: networks of encapsulation vlan are not served
+	uplinks                   []string // empty: networks of encapsulation vlan are not supported
 	bondMode                  uplink.BondMode
 	vxlanPort                 int
 	httpAddress, socket       string
@@ -37,18 +37,18 @@ type options struct {
 	nodePortsAt               []netip.Prefix // nil: the primary addresses of the host
 	probedNetworks            string
 	probed                    []hostaccess.ProbedNetwork
-	cniConfDir                string   // empty: the configuration of pods' networks is somebody else's
+	cniConfDir                string   // empty: another component installs the CNI configuration
 	netmasters                string   // as given
-	masters                   []string // URLs; none: the store is reached itself
+	masters                   []string // URLs; empty: etcd is accessed directly
 	names                     namesOptions
 	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
-	tooBig                    bool // endpoints are told of packets that are too big
-	slowFrom                  int  // masks; 0: nobody is slowed down
-	tenantConnections         int  // 0: a part of the datapath's table where there are several tenants
+	tooBig                    bool // endpoints are notified of packets that are too big
+	slowFrom                  int  // masks; 0: no endpoint is slowed down
+	tenantConnections         int  // 0: if there are several tenants, a part of the datapath's table
 }
 
-// configError is everything that is wrong with the command line.
+// configError has all violations of the command line.
 type configError struct{ violations []error }
 
 func (e *configError) Error() string {
@@ -61,15 +61,15 @@ func (e *configError) Error() string {
 
 func (e *configError) Unwrap() []error { return e.violations }
 
-// Parts of the model this agent has no datapath or server for yet. They are
-// refused: half of them would be worse.
+// Parts of the model for which this agent has no datapath or server yet. They are refused, since partial support
+// would be worse.
 var (
 	servedModes    = []string{"kubernetes", "cni", "test"}
 	servedNetModes = []string{"vxlan", "vlan"}
 	servedFwdModes = []string{"bridge", "routing"}
 )
 
-// complete checks the options and fills in what the host knows.
+// complete validates the options and fills in what it can determine from the host.
 func (o *options) complete(positional []string) error {
 	found := o.Validate()
 	if len(found) == 0 {
@@ -153,13 +153,13 @@ func (o *options) completeNode() []error {
 	return found
 }
 
-// What --node-port-addresses says in place of networks.
+// Keywords of --node-port-addresses in place of networks.
 const (
 	nodePortsPrimary = "primary"
 	nodePortsAll     = "all"
 )
 
-// completeNodePorts takes where node ports are: at a word's addresses, or at those in networks.
+// completeNodePorts sets the addresses of node ports: those of a keyword, or those in networks.
 func (o *options) completeNodePorts() (found []error) {
 	all := daemonflags.List(o.nodePortAddresses)
 	if len(all) == 0 {
@@ -184,7 +184,7 @@ func (o *options) completeNodePorts() (found []error) {
 	return found
 }
 
-// completeProbed takes where pods are that the node's processes reach.
+// completeProbed sets the networks of the pods that the node's processes reach.
 func (o *options) completeProbed() (found []error) {
 	for _, text := range daemonflags.List(o.probedNetworks) {
 		tenant, network, _ := strings.Cut(text, "=")
@@ -200,7 +200,7 @@ func (o *options) completeProbed() (found []error) {
 	return found
 }
 
-// completeMasters takes the netmasters through which the state is reached, in place of etcd.
+// completeMasters sets the netmasters through which the state is read, in place of etcd.
 func (o *options) completeMasters() (found []error) {
 	if o.netmasters == "" {
 		return nil
@@ -225,7 +225,7 @@ func (o *options) completeMasters() (found []error) {
 	return found
 }
 
-// completeJoining checks with what the node joins.
+// completeJoining validates the credentials for joining.
 func (o *options) completeJoining() []error {
 	if o.join.authorities != "" && o.join.tokenFile == "" {
 		return []error{fmt.Errorf("--join-authorities: needs --join-token-file, the token to show to netmasters")}
@@ -233,7 +233,7 @@ func (o *options) completeJoining() []error {
 	return nil
 }
 
-// completeUplinks takes the names of the uplinks, and how they are bonded.
+// completeUplinks sets the names of the uplinks, and their bonding mode.
 func (o *options) completeUplinks() (found []error) {
 	for name := range strings.SplitSeq(o.vlanUplinks, ",") {
 		switch name = strings.TrimSpace(name); {
@@ -256,11 +256,11 @@ func (o *options) completeUplinks() (found []error) {
 	return found
 }
 
-// maxLinkName is how long the kernel's names of links are, in bytes.
+// maxLinkName is the maximum length of a link's name in the kernel, in bytes.
 const maxLinkName = 15
 
-// address reads the address of a host; without one it is this host's. A network stands
-// for this host's address in it, so that all nodes can be told the same.
+// address parses the address of a host; the default is this host's. A network means this host's address in it, so
+// that all nodes can have the same flag.
 func address(text string) (netip.Addr, error) {
 	if text == "" {
 		return hostaddr.Default()

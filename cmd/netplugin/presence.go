@@ -14,11 +14,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// presenceFile is locked by every netplugin of the node as long as it runs. Several
-// may run, while one takes over from the other; a cleanup runs alone.
+// presenceFile is locked by every netplugin of the node while it runs. Several may run, as one takes over from the
+// other; a cleanup runs alone.
 const presenceFile = "/run/contiv/netplugin.lock"
 
-// bePresent says that a netplugin runs, until the result is closed or the process ends.
+// bePresent takes a shared lock that marks a running netplugin, until the result is closed or the process ends.
 func bePresent(path string) (io.Closer, error) {
 	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -26,9 +26,9 @@ func bePresent(path string) (io.Closer, error) {
 	return locked(path, os.O_CREATE, unix.LOCK_SH, "netplugin cleanup is running on this node")
 }
 
-// beAlone says that none runs, and keeps others from starting until the result is
-// closed. A file that was made for that, because none has run since the boot or the last
-// cleanup, goes with it, and so does its directory if nothing else is there.
+// beAlone takes an exclusive lock: it fails if a netplugin runs, and prevents others from starting until the
+// result is closed. A file that was created for that, because none has run since the boot or the last cleanup, is
+// removed with it, and so is its directory if it is empty.
 func beAlone(path string) (lock io.Closer, made bool, err error) {
 	_, err = os.Lstat(path)
 	if made = errors.Is(err, fs.ErrNotExist); made {
@@ -43,7 +43,7 @@ func beAlone(path string) (lock io.Closer, made bool, err error) {
 	return lock, made, err
 }
 
-// passing is a lock whose file is removed with it.
+// passing is a lock that removes its file when it is closed.
 type passing struct {
 	io.Closer
 	path string

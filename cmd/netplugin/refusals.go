@@ -11,24 +11,24 @@ import (
 	"github.com/contiv/netplugin/netplugin/refusal"
 )
 
-// tellICMPErrors tells endpoints what routers say of their packets.
+// tellICMPErrors sends endpoints the ICMP errors of routers about their packets.
 func tellICMPErrors(bus drivers.PacketBus, vrfOf icmperror.NodePorts) task {
 	return func(ctx context.Context) error {
 		return icmperror.Serve(ctx, bus, vrfOf, logrus.WithField("component", "icmperror"))
 	}
 }
 
-// refuse tells the clients of services that nobody serves them.
+// refuse rejects packets of clients to services without providers.
 func refuse(bus drivers.PacketBus) task {
 	return func(ctx context.Context) error {
 		return refusal.Serve(ctx, bus, logrus.WithField("component", "refusal"))
 	}
 }
 
-// hearAnswers tells the agent what endpoints are told that names stand for.
+// hearAnswers passes the DNS answers that endpoints receive to the agent.
 func hearAnswers(bus drivers.PacketBus, of domains.Listener) task {
 	return func(ctx context.Context) error { return domains.Serve(ctx, bus, of) }
 }
 
-// answersFile is where the next agent finds what this one has heard. It is gone after a reboot, as are the pods.
+// answersFile holds these answers for the next agent. It does not survive a reboot, nor do the pods.
 const answersFile = "/run/contiv/names.json"

@@ -12,19 +12,19 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// addressesEvery is how often a node looks which addresses it has.
+// addressesEvery is the interval at which a node checks its addresses.
 const addressesEvery = 15 * time.Second
 
-// authoritiesEvery is how often a node looks which authorities it trusts. Netmasters ask it
-// over TLS only once they know.
+// authoritiesEvery is the interval at which a node checks its CAs. Netmasters connect to it over TLS only when the
+// CAs are registered.
 const authoritiesEvery = time.Second
 
-// registrar keeps the node in the registry of the cluster.
+// registrar maintains the node's registration in the cluster.
 type registrar struct {
 	registration atomic.Pointer[objdb.Registration] // nil: not begun
 }
 
-// refused tells why the cluster does not know the node: it refuses what that says of itself. Nil: it knows it, or has not answered.
+// refused returns why the cluster refuses the node's registration; nil if it accepted it, or has not answered.
 func (r *registrar) refused() error {
 	if registration := r.registration.Load(); registration != nil {
 		return registration.Refused()
@@ -32,10 +32,9 @@ func (r *registrar) refused() error {
 	return nil
 }
 
-// stayRegistered keeps the node registered with its present addresses and authorities, and says that it
-// is ready as soon as it can attach endpoints. It does not withdraw the node at the end, which
-// Close would do: the switch forwards on, and the next agent is usually here before the lease
-// runs out.
+// stayRegistered keeps the node registered with its present addresses and CAs, and marks it as ready as soon as it
+// can attach endpoints. It does not withdraw the registration at the end, as Close would: the switch continues to
+// forward, and the next agent usually starts before the lease expires.
 func (r *registrar) stayRegistered(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, authorities func() string) task {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)

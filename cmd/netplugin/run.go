@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// run puts the parts together and runs them until ctx is done. Flows and ports
-// stay when it returns: the node goes on forwarding.
+// run connects the parts and runs them until ctx ends. Flows and ports remain when it returns: the node continues
+// to forward.
 func run(ctx context.Context, o *options) error {
 	log := logrus.WithField("component", "netplugin")
 	log.WithFields(logrus.Fields{
@@ -45,7 +45,7 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	var host *hostaccess.Manager // which asks the CNI server and drivers, and is asked by them
+	var host *hostaccess.Manager // depends on the CNI server and drivers, and they on it
 	driver, own, routes, err := newDriver(o, func() ([]netip.Addr, error) { return host.Machines() })
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
-	portsMoved := notify.New() // of the host, to containers
+	portsMoved := notify.New() // ports of the host that are forwarded to containers
 	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send, func(p mastercfg.HostPort) bool { return host.Holds(p) })
 	if err != nil {
 		return err

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settingsDir is where the kernel's settings of networks are, those of the namespace
-// that a thread is in.
+// settingsDir has the network sysctls, those of the namespace of the reading thread.
 const settingsDir = "/proc/sys/net"
 
-// openSettings lets this process change settings of networks, those of the host and
-// of pods. Container runtimes make all of /proc/sys read-only for a container; in its own view of the file
-// system, who may enter namespaces (CAP_SYS_ADMIN) can have a part of it writable, so
-// no other privilege is needed. Outside of a container nothing is done.
+// openSettings makes network sysctls writable for this process, those of the host and of pods. Container runtimes
+// make all of /proc/sys read-only for a container; in its own mount namespace, a process that may enter namespaces
+// (CAP_SYS_ADMIN) can remount a part of it writable, so no other privilege is needed. Outside of a container it
+// has no effect.
 func openSettings(dir string) error {
 	var mount unix.Statfs_t
 	if err := unix.Statfs(dir, &mount); err != nil {

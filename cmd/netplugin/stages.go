@@ -10,9 +10,8 @@ import (
 // task runs until its context is done; any other end is a failure.
 type task func(context.Context) error
 
-// serve runs tasks in two stages. The front takes requests from outside, which
-// the core carries out; at the end the front stops first, so that requests
-// being carried out find the core at work. A failure on either side ends both.
+// serve runs tasks in two stages. The front accepts requests from outside, which the core carries out; at the end
+// the front stops first, so that the core still runs for requests in progress. A failure on either side ends both.
 func serve(ctx context.Context, core, front []task) error {
 	coreCtx, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -27,7 +26,7 @@ func serve(ctx context.Context, core, front []task) error {
 	outside.Go(func() error {
 		select {
 		case <-coreCtx.Done():
-			return errCoreEnded // its own error follows
+			return errCoreEnded // the core returns the cause
 		case <-frontCtx.Done():
 			return nil
 		}
@@ -42,7 +41,7 @@ func serve(ctx context.Context, core, front []task) error {
 
 var errCoreEnded = errors.New("a part of the agent ended")
 
-// unlessDone drops the error a task ends with because it was told to.
+// unlessDone drops the error of a task if its context has ended.
 func unlessDone(ctx context.Context, t task) error {
 	err := t(ctx)
 	if ctx.Err() != nil {

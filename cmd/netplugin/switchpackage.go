@@ -7,17 +7,18 @@ import (
 	"github.com/contiv/netplugin/utils/dpkg"
 )
 
-// switchPackage is the package that ovs-vswitchd is in, as a database of dpkg knows it.
+// switchPackage is the package of ovs-vswitchd, as recorded in a database of dpkg.
 type switchPackage struct{ database string }
 
 const switchPackageName = "openvswitch-switch"
 
-// version is empty if it is not installed.
+// version returns the installed version; empty if it is not installed.
 func (p switchPackage) version() (string, error) {
 	return dpkg.Installed(p.database, switchPackageName)
 }
 
-// replaced tells whether it was installed after the ovs-vswitchd that runs began; false where the one or the other is not known.
+// replaced reports whether it was installed after the running ovs-vswitchd started; false if either time is
+// unknown.
 func (p switchPackage) replaced(began func(context.Context) (time.Time, error)) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		since, err := began(ctx)

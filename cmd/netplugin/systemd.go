@@ -10,9 +10,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
-// notifySystemd reports the state of the process. It counts as started before
-// the first state is there: that may take as long as the store is away, and a
-// service manager would lose patience.
+// notifySystemd reports the state of the process. It reports "started" before the first state is read from the
+// store: that may take as long as the store is unreachable, and the service manager would time out.
 func notifySystemd(node *agent.Agent) task {
 	return func(ctx context.Context) error {
 		tellSystemd(daemon.SdNotifyReady + "\nSTATUS=waiting for the state of the cluster")
@@ -26,7 +25,7 @@ func notifySystemd(node *agent.Agent) task {
 	}
 }
 
-// tellSystemd is without effect where no service manager listens.
+// tellSystemd has no effect without a service manager.
 func tellSystemd(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		logrus.WithError(fmt.Errorf("systemd: %w", err)).Debug("state not reported")

@@ -11,17 +11,16 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
-// plainRoute is one that is about no object of the model: who joins, who may log in, who
-// may what.
+// plainRoute is a route that is not about an object of the model: joining, logins, and rights.
 type plainRoute struct {
 	method, path string // as in "/api/v1/nodes/{host}"
 	id, meaning  string
-	who          string // may ask
+	who          string // who may call it
 	body, answer any    // a value of the type; nil: none
 	code         int    // of success; 0: 200
 }
 
-// What some routes take and answer, where no type of the client is the same.
+// Request and response types of routes, where the client has no equal type.
 type (
 	credentials struct {
 		Username string `json:"username"`
@@ -31,7 +30,7 @@ type (
 		Version string `json:"version"`
 	}
 	endedSessions struct {
-		Ended int `json:"ended"` // how many there were
+		Ended int `json:"ended"` // how many sessions were ended
 	}
 	proxyHealth struct {
 		Netmaster struct {
@@ -130,7 +129,7 @@ type (
 	}
 )
 
-// Who may ask.
+// Callers of routes.
 const (
 	everybody  = "everybody"
 	known      = "who is known"
@@ -142,7 +141,7 @@ const (
 
 const proxied = "/api/v1/auth_proxy"
 
-// plainRoutes are all of them. The tests of netmaster's routes compare them with what is served.
+// plainRoutes are all such routes. The tests of netmaster's routes compare them with what is served.
 var plainRoutes = []plainRoute{
 	{"POST", proxied + "/login", "login", "begin a session of 10 hours", everybody, credentials{}, shownToken{}, 0},
 	{"POST", proxied + "/logout", "logout", "end the session whose token is shown", known, nil, nil, 204},
@@ -202,7 +201,7 @@ var plainRoutes = []plainRoute{
 	{"GET", "/api/v1/authorities", "handOver", "the authorities with their keys", "netmasters", nil, handedAuthorities{}, 0},
 }
 
-// PlainRoutes are the methods and paths of them, as in "GET /api/v1/whoami".
+// PlainRoutes returns their methods and paths, as in "GET /api/v1/whoami".
 func PlainRoutes() []string {
 	var all []string
 	for _, r := range plainRoutes {
@@ -211,7 +210,7 @@ func PlainRoutes() []string {
 	return all
 }
 
-// addPlain adds them to the document. Clients find them with a slash at the end, as all others.
+// addPlain adds them to the document. Like all others they may be requested with a slash at the end.
 func addPlain(paths, schemas object) {
 	for _, r := range plainRoutes {
 		path := r.path + "/"
@@ -245,7 +244,7 @@ func addPlain(paths, schemas object) {
 	}
 }
 
-// plainTable is the page's part about them.
+// plainTable returns the part of the page about them.
 func plainTable() string {
 	var page strings.Builder
 	page.WriteString(`

@@ -12,7 +12,7 @@ import (
 // mediaStream is the media type of a watch: one JSON value per line.
 const mediaStream = "application/x-ndjson"
 
-// addCluster adds the routes that are about no single object.
+// addCluster adds the routes about the whole cluster.
 func addCluster(paths, schemas object) {
 	schemas["Applied"] = schemaOf(reflect.TypeFor[contivmodel.Applied](), schemas)
 	schemas["Status"] = schemaOf(reflect.TypeFor[contivmodel.Status](), schemas)
@@ -54,7 +54,7 @@ func addCluster(paths, schemas object) {
 	paths["/api/v1/openapi.json"] = object{"get": operation("openapi", "This document", nil, object{"type": "object"})}
 }
 
-// addSecurity adds the routes about how far the cluster is closed.
+// addSecurity adds the routes about the security mode.
 func addSecurity(paths, schemas object) {
 	schemas["SecurityStatus"] = schemaOf(reflect.TypeFor[contivmodel.SecurityStatus](), schemas)
 	const root = "/api/v1/security"
@@ -72,8 +72,8 @@ func addSecurity(paths, schemas object) {
 	}
 }
 
-// parameters and headers that many operations have. Their names are not those
-// of schemas: generators of clients make types of both.
+// Parameters and headers of many operations. Their names differ from those of schemas, since generators of clients
+// make types of both.
 var (
 	parameters = object{
 		"tenantQuery":       queryParameter("tenant", "string", "only what belongs to this tenant"),
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// responses that all operations have.
+// Responses of all operations.
 var responses = object{
 	"refused": object{"description": "refused", "content": object{
 		mediaProblem: object{"schema": ref("Problem")},
@@ -99,7 +99,7 @@ var responses = object{
 	}},
 }
 
-// component refers to parts of the document.
+// component returns references to parts of the document.
 func component(kind string, names ...string) []any {
 	var refs []any
 	for _, name := range names {
@@ -108,7 +108,7 @@ func component(kind string, names ...string) []any {
 	return refs
 }
 
-// watchable adds the stream to the answers of a listing.
+// watchable adds the stream to the response of a listing.
 func watchable(list object) object {
 	list["parameters"] = component("parameters", "tenantQuery", "watchQuery", "revisionQuery")
 	done := list["responses"].(object)["200"].(object)
@@ -117,13 +117,13 @@ func watchable(list object) object {
 	return list
 }
 
-// guarded adds the condition on the revision of an object to an operation on it, and that it may only be tried.
+// guarded adds the condition on the revision of an object, and the dry run, to an operation on it.
 func guarded(op object) object {
 	op["parameters"] = component("parameters", "ifMatchHeader", "ifNoneMatchHeader", "dryRunQuery")
 	return op
 }
 
-// tagged says that the answer carries the revision of the object.
+// tagged adds to the response the revision of the object.
 func tagged(op object) object {
 	op["responses"].(object)["200"].(object)["headers"] = object{"ETag": component("headers", "etag")[0]}
 	return op

@@ -132,7 +132,7 @@ func mark(yes bool) string {
 	return ""
 }
 
-// rules puts the rules of a field in words.
+// rules returns the rules of a field in words.
 func rules(f contivmodel.Field) string {
 	var parts []string
 	switch {

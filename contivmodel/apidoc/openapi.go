@@ -1,6 +1,5 @@
-// Package apidoc writes the reference of the REST interface from the
-// declarations of contivmodel: an OpenAPI document for programs and a page for
-// people. Both are kept in docs/, and a test says when they are out of date:
+// Package apidoc writes the reference of the REST interface from the declarations of contivmodel: an OpenAPI
+// document for programs and a page for users. Both are in docs/, and a test fails when they are out of date:
 //
 //	go test ./contivmodel/apidoc -update
 package apidoc
@@ -78,7 +77,7 @@ func addKind(k contivmodel.Kind, paths, schemas object) {
 	}
 }
 
-// keyForm is how the key of a kind is made: "tenantName:networkName".
+// keyForm returns the form of the key of a kind: "tenantName:networkName".
 func keyForm(k contivmodel.Kind) string {
 	var parts []string
 	for _, f := range k.KeyFields() {

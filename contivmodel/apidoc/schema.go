@@ -36,9 +36,8 @@ func kindSchema(k contivmodel.Kind) object {
 	return s
 }
 
-// fieldSchema describes one field with its rules. What may be absent may be
-// null: clients that write a form with an empty field send it. For the same
-// reason 0 means an absent number, also where there is a default.
+// fieldSchema describes one field with its rules. Optional fields may be null: clients send that for an empty
+// field of a form. For the same reason 0 means an absent number, even where there is a default.
 func fieldSchema(f contivmodel.Field) object {
 	s := object{"description": f.Doc}
 	if f.Doc == "" {
@@ -96,8 +95,7 @@ func textRules(f contivmodel.Field, s object) {
 	}
 }
 
-// schemaOf describes a Go type. Run-time types, which refer to one another, are
-// put into schemas by name.
+// schemaOf describes a Go type. Run-time types, which refer to each other, are added to schemas by name.
 func schemaOf(t reflect.Type, schemas object) object {
 	switch {
 	case t == reflect.TypeFor[contivmodel.LinkSet]():
@@ -148,7 +146,7 @@ func structSchema(t reflect.Type, schemas object) object {
 	return object{"type": "object", "properties": properties}
 }
 
-// jsonName is the name of a struct field on the wire.
+// jsonName returns the JSON name of a struct field.
 func jsonName(sf reflect.StructField) string {
 	if name, _, _ := strings.Cut(sf.Tag.Get("json"), ","); name != "" {
 		return name

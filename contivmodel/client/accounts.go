@@ -11,38 +11,36 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The routes below this path are those of the original's authenticating proxy, and some
-// more in their manner.
+// accountsPath has the routes of the original's authenticating proxy, and some more in the same style.
 const accountsPath = "/api/v1/auth_proxy/"
 
-// Roles are those that users, groups and API tokens can have.
+// Roles returns the roles that users, groups and API tokens can have.
 func Roles() []string { return []string{"viewer", "tenant-admin", "metrics", "operator", "admin"} }
 
-// Grant is a role in a tenant; "*" is everywhere.
+// Grant is a role in a tenant; "*" means all tenants.
 type Grant struct {
 	Role   string `json:"role"`
 	Tenant string `json:"tenant"`
 }
 
-// Caller is who asks, and what it may.
+// Caller is the identity of the client, with its rights.
 type Caller struct {
 	Identity string     `json:"identity"` // as in "user/ann"
 	Mode     string     `json:"mode"`     // of the cluster
 	Roles    []Grant    `json:"roles"`
-	Expires  *time.Time `json:"expires,omitempty"` // of the session or token; nil: it does not end
+	Expires  *time.Time `json:"expires,omitempty"` // of the session or token; nil: never
 }
 
-// User is a local user. In a change, what is nil stays as it is.
+// User is a local user. In a change, nil fields are unchanged.
 type User struct {
 	Username  string  `json:"username"`
-	Password  *string `json:"password,omitempty"` // never told
+	Password  *string `json:"password,omitempty"` // write-only
 	FirstName *string `json:"first_name,omitempty"`
 	LastName  *string `json:"last_name,omitempty"`
 	Disable   *bool   `json:"disable,omitempty"`
 }
 
-// Binding says which role a local user has, or a group of users that another directory
-// knows.
+// Binding is a role of a local user, or of a user group of an external directory.
 type Binding struct {
 	ID        string `json:"id"`
 	Principal string `json:"principal"`
@@ -50,18 +48,18 @@ type Binding struct {
 	Grant
 }
 
-// APIToken is what a program shows, without its text.
+// APIToken is a token for programs, without its text.
 type APIToken struct {
 	Name    string    `json:"name"`
 	Role    string    `json:"role"`
-	Tenants []string  `json:"tenants"` // "*": everywhere
+	Tenants []string  `json:"tenants"` // "*": all
 	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	LastUse time.Time `json:"lastUse,omitzero"` // the beginning of the hour; zero: it was not used
+	LastUse time.Time `json:"lastUse,omitzero"` // start of the hour; zero: not used yet
 }
 
-// NewAPIToken is what a token is to be good for.
+// NewAPIToken describes a token to create.
 type NewAPIToken struct {
 	Name    string   `json:"name"`
 	Role    string   `json:"role"`
@@ -69,12 +67,12 @@ type NewAPIToken struct {
 	TTL     string   `json:"ttl"` // such as 24h
 }
 
-// WhoAmI asks who the server takes the caller for.
+// WhoAmI returns the identity of the caller as the server sees it.
 func (c *Client) WhoAmI(ctx context.Context) (who Caller, err error) {
 	return who, c.account(ctx, http.MethodGet, "/api/v1/whoami", nil, &who)
 }
 
-// Logout ends the session whose token the client shows.
+// Logout ends the session of the client's token.
 func (c *Client) Logout(ctx context.Context) error {
 	return c.account(ctx, http.MethodPost, accountsPath+"logout/", nil, nil)
 }
@@ -84,12 +82,12 @@ func (c *Client) Users(ctx context.Context) (all []User, err error) {
 	return all, c.account(ctx, http.MethodGet, accountsPath+"local_users/", nil, &all)
 }
 
-// CreateUser makes a local user, who needs a password and has no role yet.
+// CreateUser creates a local user, who needs a password and has no role yet.
 func (c *Client) CreateUser(ctx context.Context, user User) error {
 	return c.account(ctx, http.MethodPost, accountsPath+"local_users/", user, nil)
 }
 
-// ChangeUser changes what is not nil.
+// ChangeUser changes the fields that are not nil.
 func (c *Client) ChangeUser(ctx context.Context, user User) error {
 	return c.account(ctx, http.MethodPatch, userPath(user.Username), user, nil)
 }
@@ -99,7 +97,7 @@ func (c *Client) RemoveUser(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, userPath(name), nil, nil)
 }
 
-// EndSessions ends the sessions of a user, local or of a directory, and tells how many there were.
+// EndSessions ends the sessions of a user, local or of a directory, and returns their number.
 func (c *Client) EndSessions(ctx context.Context, name string) (int, error) {
 	var told struct{ Ended int }
 	err := c.account(ctx, http.MethodDelete, accountsPath+"sessions/"+url.PathEscape(name)+"/", nil, &told)
@@ -110,11 +108,11 @@ func (c *Client) EndSessions(ctx context.Context, name string) (int, error) {
 type UserCertificate struct {
 	Username    string    `json:"username"`
 	Certificate string    `json:"certificate"` // PEM
-	Authorities string    `json:"authorities"` // PEM: what certificates of servers are signed by
+	Authorities string    `json:"authorities"` // PEM: CAs of the servers' certificates
 	Expires     time.Time `json:"expires"`
 }
 
-// CertifyUser has a certificate made for a local user, by a certificate request in DER for the user's key.
+// CertifyUser creates a certificate for a local user, by a certificate request in DER for the user's key.
 func (c *Client) CertifyUser(ctx context.Context, name string, csr []byte) (made UserCertificate, err error) {
 	request := struct {
 		CSR []byte `json:"csr"`
@@ -122,7 +120,7 @@ func (c *Client) CertifyUser(ctx context.Context, name string, csr []byte) (made
 	return made, c.account(ctx, http.MethodPost, userPath(name)+"certificates/", request, &made)
 }
 
-// MadeUserCertificate tells of a certificate of a local user.
+// MadeUserCertificate describes a certificate of a local user.
 type MadeUserCertificate struct {
 	Key     string    `json:"key"` // hash of its public key
 	Creator string    `json:"creator"`
@@ -130,34 +128,34 @@ type MadeUserCertificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// UserCertificates lists those that count.
+// UserCertificates lists the valid ones.
 func (c *Client) UserCertificates(ctx context.Context, name string) (all []MadeUserCertificate, err error) {
 	return all, c.account(ctx, http.MethodGet, userPath(name)+"certificates/", nil, &all)
 }
 
-// EndUserCertificates makes all certificates of a local user useless.
+// EndUserCertificates revokes all certificates of a local user.
 func (c *Client) EndUserCertificates(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, userPath(name)+"certificates/", nil, nil)
 }
 
 func userPath(name string) string { return accountsPath + "local_users/" + url.PathEscape(name) + "/" }
 
-// boundForm is a binding on the wire of the original's proxy.
+// boundForm is the wire form of a binding in the original's proxy.
 type boundForm struct {
 	AuthzUUID     string `json:",omitempty"`
 	PrincipalName string
 	Local         bool
 	Role          string
-	TenantName    string // empty: everywhere
+	TenantName    string // empty: all tenants
 }
 
-// The original's name of a role, and its name of all tenants.
+// Names of the original for a role, and for all tenants.
 const (
 	ops        = "ops"
 	everywhere = "*"
 )
 
-// Bindings lists the roles that the caller may take away.
+// Bindings lists the bindings that the caller may remove.
 func (c *Client) Bindings(ctx context.Context) ([]Binding, error) {
 	var forms []boundForm
 	if err := c.account(ctx, http.MethodGet, accountsPath+"authorizations/", nil, &forms); err != nil {
@@ -177,7 +175,7 @@ func (c *Client) Bindings(ctx context.Context) ([]Binding, error) {
 	return all, nil
 }
 
-// Bind gives a role. One that the principal has already is no error.
+// Bind assigns a role. It is not an error if the principal already has it.
 func (c *Client) Bind(ctx context.Context, b Binding) error {
 	form := boundForm{PrincipalName: b.Principal, Local: b.Local, Role: b.Role, TenantName: b.Tenant}
 	if b.Tenant == everywhere {
@@ -186,12 +184,12 @@ func (c *Client) Bind(ctx context.Context, b Binding) error {
 	return c.account(ctx, http.MethodPost, accountsPath+"authorizations/", form, nil)
 }
 
-// Unbind takes a role away.
+// Unbind removes a binding.
 func (c *Client) Unbind(ctx context.Context, id string) error {
 	return c.account(ctx, http.MethodDelete, accountsPath+"authorizations/"+url.PathEscape(id)+"/", nil, nil)
 }
 
-// CreateAPIToken makes a token. Its text is a secret, and is shown this once.
+// CreateAPIToken creates a token. Its text is a secret, and is returned only here.
 func (c *Client) CreateAPIToken(ctx context.Context, wanted NewAPIToken) (text string, made APIToken, err error) {
 	var answer struct {
 		APIToken
@@ -206,12 +204,12 @@ func (c *Client) APITokens(ctx context.Context) (all []APIToken, err error) {
 	return all, c.account(ctx, http.MethodGet, accountsPath+"tokens/", nil, &all)
 }
 
-// RemoveAPIToken ends a token at once.
+// RemoveAPIToken revokes a token at once.
 func (c *Client) RemoveAPIToken(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, accountsPath+"tokens/"+url.PathEscape(name)+"/", nil, nil)
 }
 
-// account asks for something that open clusters do not have.
+// account sends a request to a route that open clusters do not have.
 func (c *Client) account(ctx context.Context, method, path string, sent, result any) error {
 	var body []byte
 	if sent != nil {

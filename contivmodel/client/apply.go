@@ -14,25 +14,25 @@ type Operation struct {
 	Op             string             `json:"op"`
 	Type           string             `json:"type"`
 	Key            string             `json:"key"`
-	Object         contivmodel.Object `json:"object,omitempty"`         // not to delete
-	IfRevision     int64              `json:"ifRevision,omitempty"`     // refuse if the object has another; 0: any
-	IgnoreNotFound bool               `json:"ignoreNotFound,omitempty"` // to delete what does not exist is no error
+	Object         contivmodel.Object `json:"object,omitempty"`         // not for delete
+	IfRevision     int64              `json:"ifRevision,omitempty"`     // refuse if the object has another revision; 0: any
+	IgnoreNotFound bool               `json:"ignoreNotFound,omitempty"` // for delete: a missing object is not an error
 }
 
-// ToApply makes the operation that lets an object be as it is here.
+// ToApply returns the operation that makes the object as it is here.
 func ToApply(o contivmodel.Object) Operation {
 	o.SetKey(o.ModelKey())
 	contivmodel.ClearLinks(o)
 	return Operation{Op: contivmodel.OpApply, Type: o.ModelType(), Key: o.ModelKey(), Object: o}
 }
 
-// ToDelete makes the operation that removes an object.
+// ToDelete returns the operation that removes an object.
 func ToDelete(o contivmodel.Object) Operation {
 	return Operation{Op: contivmodel.OpDelete, Type: o.ModelType(), Key: o.ModelKey()}
 }
 
-// Apply carries out all operations, or none if one of them is refused. The
-// server puts them in order. With dryRun it only says what would happen.
+// Apply carries out all operations, or none if one of them is refused. The server sorts them. With dryRun it only
+// returns what would happen.
 func (c *Client) Apply(ctx context.Context, operations []Operation, dryRun bool) (contivmodel.Applied, error) {
 	var applied contivmodel.Applied
 	body, err := json.Marshal(map[string][]Operation{"operations": operations})

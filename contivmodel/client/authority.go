@@ -12,13 +12,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Authority is one that signs the certificates of netmasters.
+// Authority is a CA that signs the certificates of netmasters.
 type Authority struct {
 	PEM string
-	Pin string // SHA-256 of its public key in hexadecimal digits, as the security status and join tokens have it
+	Pin string // SHA-256 of its public key in hexadecimal digits, as in the security status and in join tokens
 }
 
-// Authorities are those that the server says its cluster has. Of a server that was not verified it proves nothing.
+// Authorities returns the CAs that the server reports for its cluster. From an unverified server they prove
+// nothing.
 func (c *Client) Authorities(ctx context.Context) (all []Authority, err error) {
 	var answer struct {
 		Authorities string `json:"authorities"`
@@ -37,7 +38,7 @@ func (c *Client) Authorities(ctx context.Context) (all []Authority, err error) {
 	return all, nil
 }
 
-// IsUnknownAuthority tells whether a request failed because nobody who is trusted has signed the server's certificate.
+// IsUnknownAuthority reports whether a request failed because no trusted CA has signed the server's certificate.
 func IsUnknownAuthority(err error) bool {
 	var unknown x509.UnknownAuthorityError
 	return errors.As(err, &unknown)

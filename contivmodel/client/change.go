@@ -9,14 +9,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// changeAttempts is how often a change begins anew because another one came first.
+// changeAttempts is how often a change is retried because another one came first.
 const changeAttempts = 5
 
-// Change reads an object, lets the caller change it and stores the result,
-// provided that nobody else has stored another in between; otherwise it begins
-// anew. For an object that does not exist, change gets an empty one and the
-// server's fault.NotFound; what it returns then ends the change or creates the
-// object. Servers without revisions store the last of two changes.
+// Change reads an object, lets the caller modify it and stores the result, provided that no other change was
+// stored in between; otherwise it starts again. For an object that does not exist, change receives an empty one
+// and the server's fault.NotFound; the error that it returns ends Change, and nil creates the object. On servers
+// without revisions the last of two concurrent changes wins.
 func (c *Client) Change(ctx context.Context, kind contivmodel.Kind, key string, change func(o contivmodel.Object, absent error) error) error {
 	var err error
 	for range changeAttempts {

@@ -1,19 +1,17 @@
-// Package client talks to netmaster's REST interface.
+// Package client is a client of netmaster's REST interface.
 //
-// The package has no code per object: the kinds of contivmodel say under which
-// path an object lives and how it is decoded, and generic functions give the
-// caller its own type back:
+// The package has no code per object: the kinds of contivmodel define the path of an object and its decoding, and
+// generic functions return the caller's own type:
 //
 //	c, err := client.New(client.Config{URLs: []string{"http://10.0.0.1:9999", "http://10.0.0.2:9999"}})
 //	networks, err := client.List[contivmodel.Network](ctx, c)
 //
-// A client knows several netmasters. Any of them will do, since followers pass
-// requests on to the leader; a request goes to the one that answered last and,
-// if it cannot be reached, to the others in turn. What may have been received
-// is only repeated if it changes nothing.
+// A client knows several netmasters. Any of them will do, since followers forward requests to the leader; a
+// request is sent to the one that answered last and, if it cannot be reached, to the others in turn. A request
+// that a server may have received is repeated only if it changes nothing.
 //
-// Every error is a *fault.Error. The client asks for problem documents, which
-// carry the kind, and still understands the plain text of older servers.
+// Every error is a *fault.Error. The client asks for problem documents, which carry the kind, and still accepts
+// the plain text of older servers.
 package client
 
 import (
@@ -32,34 +30,33 @@ import (
 	"github.com/contiv/netplugin/utils/tlsfiles"
 )
 
-// DefaultTimeout is how long one attempt at one server may take.
+// DefaultTimeout is the time limit of one attempt at one server.
 const DefaultTimeout = 30 * time.Second
 
-// connectTimeout bounds the wait for a server that does not even accept a
-// connection, so that the others are tried soon.
+// connectTimeout limits the wait for a server that does not accept a connection, so that the others are tried
+// soon.
 const connectTimeout = 5 * time.Second
 
-// wakeTimeout is how long one of several servers may take to show that it
-// answers at all.
+// wakeTimeout limits how long one of several servers may take to answer anything at all.
 const wakeTimeout = 2 * time.Second
 
-// Config says whom to talk to, and how.
+// Config has the servers, and how to connect to them.
 type Config struct {
 	URLs     []string          // base URLs, http or https, tried in turn; or unix:///path, a socket, alone
 	Timeout  time.Duration     // of one attempt at one server; 0 is DefaultTimeout
 	Token    string            // sent as X-Auth-Token, over https only
 	Tokens   map[string]string // by URL; before Token
 	Insecure bool              // accept any server certificate
-	Warn     func(text string) // is given what a server warns of beside its answer; nil: nobody is
+	Warn     func(text string) // is called with warnings that accompany a response; may be nil
 
-	// The files are read again for each connection: neither a new authority nor a new
-	// certificate needs another Client. Behind a proxy the authorities stay those of New.
+	// The files are read again for each connection: neither a new CA nor a new certificate needs another Client.
+	// Behind a proxy, the CAs remain those at the time of New.
 	CAFile            string // certificates to trust instead of the system's
 	CertFile, KeyFile string // client certificate
 	ServerName        string // name expected in the server's certificate
 
-	// Without CAFile, by URL in PEM: certificates to trust instead of the system's at all servers. One
-	// that has none here may be known by the system's, too.
+	// Used without CAFile: certificates to trust instead of the system's, in PEM, by URL; all of them are valid for
+	// every server. A server without an entry may also have a certificate of the system's CAs.
 	Authorities map[string]string
 }
 
@@ -68,22 +65,21 @@ type Client struct {
 	bases   []*server
 	timeout time.Duration
 	warn    func(text string)
-	current atomic.Int32 // number of the base that answered last; 0: none yet, the first is 1
+	current atomic.Int32 // number of the server that answered last; 0: none yet, the first is 1
 }
 
-// server is one of those that a client knows.
+// server is one of the client's servers.
 type server struct {
 	*url.URL
-	given string // as the caller calls it
+	given string // its URL as the caller wrote it
 	token string
 	http  *http.Client
 }
 
-// String is how people know it.
+// String returns the server's name in messages.
 func (s *server) String() string { return s.given }
 
-// New makes a client. Nothing is sent yet; a URL or certificate that cannot be
-// used is a fault.Invalid.
+// New returns a client. Nothing is sent yet; an unusable URL or certificate is a fault.Invalid.
 func New(cfg Config) (*Client, error) {
 	c := &Client{timeout: cfg.Timeout, warn: cfg.Warn}
 	if c.timeout <= 0 {
@@ -111,7 +107,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// givenAs is what people are told of a server that is asked at a URL, or on a socket.
+// givenAs returns the name in messages of the server at a URL, or on a socket.
 func givenAs(base *url.URL, socket string) string {
 	if socket != "" {
 		return "unix://" + socket
@@ -119,7 +115,7 @@ func givenAs(base *url.URL, socket string) string {
 	return base.String()
 }
 
-// way is how one of the servers is asked; socket is empty if it is not asked on one.
+// way returns the HTTP client for one of the servers; socket is empty unless it listens on one.
 func (cfg Config) way(server, socket string, timeout time.Duration) (*http.Client, error) {
 	tlsConfig, err := cfg.tls(server)
 	if err != nil {
@@ -142,7 +138,7 @@ func (cfg Config) way(server, socket string, timeout time.Duration) (*http.Clien
 			return (&tls.Dialer{NetDialer: dialer, Config: now}).DialContext(ctx, network, address)
 		},
 		TLSHandshakeTimeout: dialer.Timeout, // behind a proxy
-		// Of a watch, which has no end, the beginning must come in time.
+		// A watch has no end, but its first response has to arrive in time.
 		ResponseHeaderTimeout: timeout,
 		TLSClientConfig:       tlsConfig,
 		MaxIdleConnsPerHost:   16,
@@ -150,10 +146,10 @@ func (cfg Config) way(server, socket string, timeout time.Duration) (*http.Clien
 	}}, nil
 }
 
-// onSocket is how requests on a socket are addressed; localhost is never asked by a proxy.
+// onSocket is the base URL of requests on a socket; localhost is never reached through a proxy.
 const onSocket = "http://localhost"
 
-// socket is the path of the socket on which netmaster is to be asked, if that is all that is given; else it is empty.
+// socket returns the path of the netmaster's socket, if that is the only server; else "".
 func (cfg Config) socket() string {
 	if len(cfg.URLs) != 1 || !strings.HasPrefix(cfg.URLs[0], "unix://") {
 		return ""
@@ -161,7 +157,7 @@ func (cfg Config) socket() string {
 	return strings.TrimPrefix(cfg.URLs[0], "unix://")
 }
 
-// tls is the configuration of a connection to one of the servers by what the files hold now.
+// tls returns the configuration of a connection to one of the servers by the present content of the files.
 func (cfg Config) tls(server string) (*tls.Config, error) {
 	t, err := tlsfiles.Files{CA: cfg.CAFile, Cert: cfg.CertFile, Key: cfg.KeyFile}.Client()
 	if err != nil {
@@ -176,7 +172,7 @@ func (cfg Config) tls(server string) (*tls.Config, error) {
 	return t, nil
 }
 
-// roots are the authorities that one of the servers is known by.
+// roots returns the CAs by which one of the servers is verified.
 func (cfg Config) roots(server string) (all *x509.CertPool, err error) {
 	all = x509.NewCertPool()
 	if cfg.Authorities[server] == "" {
@@ -192,7 +188,7 @@ func (cfg Config) roots(server string) (all *x509.CertPool, err error) {
 	return all, nil
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (c *Client) Close() {
 	for _, base := range c.bases {
 		base.http.CloseIdleConnections()

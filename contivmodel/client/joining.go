@@ -10,11 +10,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// JoinToken is what lets nodes or netmasters join, without its secret.
+// JoinToken is a token by which nodes or netmasters join, without its secret.
 type JoinToken struct {
 	ID      string    `json:"id"`
 	Role    string    `json:"role"` // node or master
-	Host    string    `json:"host"` // pattern of the names that may join
+	Host    string    `json:"host"` // pattern of the host names that may join
 	Tenants []string  `json:"tenants,omitempty"`
 	Uses    int       `json:"uses"` // 0: any number
 	Used    int       `json:"used"`
@@ -23,7 +23,7 @@ type JoinToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-// NewJoinToken is what a token is to be good for.
+// NewJoinToken describes a token to create.
 type NewJoinToken struct {
 	Role    string   `json:"role"`
 	TTL     string   `json:"ttl"` // such as 24h
@@ -35,7 +35,7 @@ type NewJoinToken struct {
 // Joined is a node or a netmaster that has joined.
 type Joined struct {
 	Host      string    `json:"host"`
-	Key       string    `json:"key"` // hash; empty: the next who joins may have the name
+	Key       string    `json:"key"` // hash; empty: the next host that joins may have the name
 	Addresses []string  `json:"addresses"`
 	VTEPs     []string  `json:"vteps,omitempty"`
 	Tenants   []string  `json:"tenants,omitempty"`
@@ -43,13 +43,13 @@ type Joined struct {
 	Joined    time.Time `json:"joined"`
 	Expires   time.Time `json:"expires"` // end of the last certificate
 
-	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
+	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the CAs that it received with the certificate
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate, and has to join anew with a token
 }
 
 const joinTokensPath = "/api/v1/joinTokens"
 
-// CreateJoinToken makes a token. Its text is a secret, and is shown this once.
+// CreateJoinToken creates a token. Its text is a secret, and is returned only here.
 func (c *Client) CreateJoinToken(ctx context.Context, wanted NewJoinToken) (text string, record JoinToken, err error) {
 	body, err := json.Marshal(wanted)
 	if err != nil {
@@ -68,28 +68,27 @@ func (c *Client) JoinTokens(ctx context.Context) (all []JoinToken, err error) {
 	return all, c.do(ctx, http.MethodGet, joinTokensPath, nil, &all)
 }
 
-// RemoveJoinToken makes a token useless.
+// RemoveJoinToken revokes a token.
 func (c *Client) RemoveJoinToken(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, joinTokensPath+"/"+url.PathEscape(id), nil, nil)
 }
 
-// Nodes lists who has joined: nodes, or netmasters.
+// Nodes lists the joined nodes, or netmasters.
 func (c *Client) Nodes(ctx context.Context, masters bool) (all []Joined, err error) {
 	return all, c.do(ctx, http.MethodGet, joinedPath(masters), nil, &all)
 }
 
-// RemoveNode takes the name of a node, or a netmaster, from its key.
+// RemoveNode removes a node, or a netmaster, so that its key is no longer valid for its name.
 func (c *Client) RemoveNode(ctx context.Context, host string, masters bool) error {
 	return c.do(ctx, http.MethodDelete, joinedPath(masters)+"/"+url.PathEscape(host), nil, nil)
 }
 
-// RekeyNode lets the next one with a token have the name of a node, or a netmaster.
+// RekeyNode lets the next host with a token take the name of a node, or a netmaster.
 func (c *Client) RekeyNode(ctx context.Context, host string, masters bool) error {
 	return c.do(ctx, http.MethodPost, joinedPath(masters)+"/"+url.PathEscape(host)+"/rekey", nil, nil)
 }
 
-// Agent returns what the agent of a node says of itself, such as "/inspect/driver", through
-// netmaster.
+// Agent returns a response of a node's agent, such as to "/inspect/driver", through netmaster.
 func (c *Client) Agent(ctx context.Context, host, path string) (answer json.RawMessage, err error) {
 	return answer, c.do(ctx, http.MethodGet, joinedPath(false)+"/"+url.PathEscape(host)+"/agent"+path, nil, &answer)
 }

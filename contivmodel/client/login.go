@@ -8,10 +8,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// wrongLogin is what servers say of a wrong name or password, those of the original too.
+// wrongLogin is the message of servers for a wrong name or password, also of the original.
 const wrongLogin = "Invalid username/password"
 
-// Login asks for a token. Wrong credentials are a fault.Denied, and so are too many of them.
+// Login requests a token. Wrong credentials are a fault.Denied, and so are too many attempts.
 func (c *Client) Login(ctx context.Context, username, password string) (token string, err error) {
 	body, err := json.Marshal(map[string]string{"username": username, "password": password})
 	if err != nil {

@@ -41,8 +41,7 @@ func Inspect[T, Oper any, P contivmodel.Pointer[T]](ctx context.Context, c *Clie
 	return answer, err
 }
 
-// Endpoint returns the run-time data of the endpoint that an id, container id
-// or name leads to.
+// Endpoint returns the run-time data of the endpoint with an id, container id or name.
 func Endpoint(ctx context.Context, c *Client, id string) (contivmodel.EndpointOper, error) {
 	var answer contivmodel.EndpointInspect
 	raw, err := c.InspectRaw(ctx, contivmodel.EndpointSegment, id)
@@ -52,13 +51,14 @@ func Endpoint(ctx context.Context, c *Client, id string) (contivmodel.EndpointOp
 	return answer.Oper, err
 }
 
-// Post creates an object, or replaces it where the server lets it. The object's
-// key is set to what its fields make; links are not sent.
+// Post creates an object, or replaces it where the server allows that. The object's key is set from its fields;
+// links are not sent.
 func Post(ctx context.Context, c *Client, o contivmodel.Object) error {
 	return c.post(ctx, o, nil)
 }
 
-// Create is Post of an object that must not exist yet: one that does stays as it is, and the error is a fault.Conflict.
+// Create is Post for an object that must not exist: an existing one is unchanged, and the error is a
+// fault.Conflict.
 func Create(ctx context.Context, c *Client, o contivmodel.Object) error {
 	return c.post(ctx, o, map[string]string{"If-None-Match": "*"})
 }
@@ -84,14 +84,13 @@ func Delete[T any, P contivmodel.Pointer[T]](ctx context.Context, c *Client, key
 	return c.Delete(ctx, kindOf[T, P](), key)
 }
 
-// List returns all objects of a kind, sorted by key, for callers that are told
-// the kind by data.
+// List returns all objects of a kind, sorted by key, for callers that know the kind at run time only.
 func (c *Client) List(ctx context.Context, kind contivmodel.Kind) ([]contivmodel.Object, error) {
 	return c.list(ctx, kind, pathOf(kind.Segment))
 }
 
-// ListTenant returns the objects of a kind that belong to a tenant, sorted by
-// key. Kinds that belong to none, and servers that cannot select, return all.
+// ListTenant returns the objects of a kind that belong to a tenant, sorted by key. For kinds without tenants, and
+// servers that cannot select, it returns all.
 func (c *Client) ListTenant(ctx context.Context, kind contivmodel.Kind, tenant string) ([]contivmodel.Object, error) {
 	return c.list(ctx, kind, pathOf(kind.Segment)+"?"+url.Values{"tenant": {tenant}}.Encode())
 }
@@ -125,7 +124,7 @@ func (c *Client) Delete(ctx context.Context, kind contivmodel.Kind, key string) 
 	return c.object(ctx, http.MethodDelete, kind, key, nil)
 }
 
-// InspectRaw returns the JSON of an inspect answer as the server wrote it.
+// InspectRaw returns the JSON of an inspect response as the server wrote it.
 func (c *Client) InspectRaw(ctx context.Context, segment, key string) (json.RawMessage, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err

@@ -13,12 +13,12 @@ const (
 	providerConfigPath = accountsPath + "openid_configuration/"
 )
 
-// OpenID asks where browsers are sent.
+// OpenID returns the data with which browsers are redirected to the provider.
 func (c *Client) OpenID(ctx context.Context) (at contivmodel.OpenIDClient, err error) {
 	return at, c.account(ctx, http.MethodGet, openIDPath, nil, &at)
 }
 
-// LoginOpenID asks for a token with what a browser has come back with.
+// LoginOpenID requests a token with the data of the redirected browser.
 func (c *Client) LoginOpenID(ctx context.Context, proof contivmodel.OpenIDProof) (token string, err error) {
 	var answer struct {
 		Token string `json:"token"`
@@ -29,22 +29,22 @@ func (c *Client) LoginOpenID(ctx context.Context, proof contivmodel.OpenIDProof)
 	return answer.Token, err
 }
 
-// Provider tells how the provider is reached, but for its secret.
+// Provider returns the configuration of the provider, without its secret.
 func (c *Client) Provider(ctx context.Context) (config contivmodel.OpenIDConfig, err error) {
 	return config, c.account(ctx, http.MethodGet, providerConfigPath, nil, &config)
 }
 
-// SetProvider says anew how it is reached.
+// SetProvider replaces the configuration.
 func (c *Client) SetProvider(ctx context.Context, config contivmodel.OpenIDConfig) error {
 	return c.account(ctx, http.MethodPut, providerConfigPath, config, nil)
 }
 
-// ChangeProvider changes what is not nil.
+// ChangeProvider changes the fields that are not nil.
 func (c *Client) ChangeProvider(ctx context.Context, config contivmodel.OpenIDConfig) error {
 	return c.account(ctx, http.MethodPatch, providerConfigPath, config, nil)
 }
 
-// RemoveProvider has nobody ask it any more. Sessions go on until they end.
+// RemoveProvider removes the provider. Existing sessions remain valid until they end.
 func (c *Client) RemoveProvider(ctx context.Context) error {
 	return c.account(ctx, http.MethodDelete, providerConfigPath, nil, nil)
 }

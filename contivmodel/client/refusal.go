@@ -29,35 +29,33 @@ var kindOfStatus = map[int]fault.Kind{
 	http.StatusGatewayTimeout:        fault.Unavailable,
 }
 
-// outdated is the text of a refusal because the object has changed since the
-// revision that the request named.
+// outdated is the text of a refusal because the object has changed since the revision in the request.
 type outdated string
 
 func (o outdated) Error() string { return string(o) }
 
-// early is the text of a refusal because the client asks more than its share; the same request may
-// be sent again.
+// early is the text of a refusal because of the client's rate limit; the same request may be sent again.
 type early struct {
 	text string
-	wait time.Duration // before
+	wait time.Duration // before the next attempt
 }
 
 func (e early) Error() string { return e.text }
 
-// longestWait is how long a server may let a client wait before a request that it has sent too early.
+// longestWait is the longest delay by a server's rate limit that the client accepts.
 const longestWait = 5 * time.Second
 
-// earlyBy is how early the request was that an error refuses; 0: that is not why.
+// earlyBy returns how long to wait if err is a refusal by a rate limit; 0: it is not.
 func earlyBy(err error) time.Duration {
 	var e early
 	errors.As(err, &e)
 	return e.wait
 }
 
-// accessDenied is what is told of refusals whose text is not for users.
+// accessDenied is the message for refusals whose text is not for users.
 const accessDenied = "access denied"
 
-// refusal turns an answer that is no success into an error.
+// refusal returns the error of a response without success.
 func refusal(resp *http.Response, body []byte) error {
 	return refused(resp, body).WithRequest(resp.Header.Get(contivmodel.RequestIDHeader))
 }
@@ -79,15 +77,15 @@ func explained(resp *http.Response, body []byte) *fault.Error {
 	if p, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), body); ok {
 		err := p.Fault()
 		if err.Kind == fault.Internal && p.Reason != fault.Internal.String() {
-			err.Kind = kindOfStatus[resp.StatusCode] // a reason newer than this client
+			err.Kind = kindOfStatus[resp.StatusCode] // a reason that this client does not know
 		}
 		return err
 	}
 	return plainRefusal(resp, body)
 }
 
-// plainRefusal understands servers that answer every error with status 500 and
-// a text. Only the first line is for users; old servers append a stack listing.
+// plainRefusal handles servers that answer every error with status 500 and a text. Only its first line is for
+// users; old servers append a stack trace.
 func plainRefusal(resp *http.Response, body []byte) *fault.Error {
 	kind := kindOfStatus[resp.StatusCode]
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
@@ -104,9 +102,8 @@ func plainRefusal(resp *http.Response, body []byte) *fault.Error {
 	return fault.New(kind, "%s", text)
 }
 
-// saysNotFound recognises the two texts with which a server says that the
-// object of the URL does not exist. Other texts that end alike are about
-// objects that the request refers to.
+// saysNotFound recognises the two texts with which a server reports that the object of the URL does not exist.
+// Other texts with the same end are about objects that the request refers to.
 func saysNotFound(text string) bool {
 	typ, found := strings.CutSuffix(text, " not found")
 	if !found {

@@ -19,32 +19,31 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer limits how many bytes of a response are read.
 const maxAnswer = 64 << 20
 
-// maxRedirects is how often a server may lead a request to another of its paths.
+// maxRedirects is how often a server may redirect a request to another of its paths.
 const maxRedirects = 5
 
-// accept asks for errors with a kind; servers that know none ignore it.
+// accept requests errors with a kind; servers without them ignore it.
 const accept = "application/json, " + fault.ProblemType
 
 // request is what is sent; path may end in a query.
 type request struct {
 	method, path string
 	body         []byte
-	header       map[string]string // beside those that every request has
+	header       map[string]string // in addition to the common ones
 }
 
-// do sends a request without special headers and decodes the answer into
-// result unless that is nil.
+// do sends a request without special headers and decodes the response into result unless that is nil.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, result any) error {
 	_, err := c.send(ctx, request{method: method, path: path, body: body}, result)
 	return err
 }
 
-// send sends a request to the servers in turn, until one has dealt with it,
-// decodes the answer into result unless that is nil, and returns its header. A request that is
-// refused because the client has sent too many is sent again, for as long as a server may take to answer.
+// send sends a request to the servers in turn until one has handled it, decodes the response into result unless
+// that is nil, and returns its header. A request refused by the rate limit is repeated, within the time limit of
+// one attempt.
 func (c *Client) send(ctx context.Context, req request, result any) (http.Header, error) {
 	var header http.Header
 	for waited := time.Duration(0); ; {
@@ -68,8 +67,7 @@ func (c *Client) send(ctx context.Context, req request, result any) (http.Header
 	}
 }
 
-// inTurn tries the servers, beginning with the one that answered last, until
-// one succeeds or its failure is final.
+// inTurn tries the servers, beginning with the one that answered last, until one succeeds or fails finally.
 func (c *Client) inTurn(ctx context.Context, try func(base *server) (again bool, err error)) error {
 	first := c.awake(ctx)
 	var failed error
@@ -88,10 +86,9 @@ func (c *Client) inTurn(ctx context.Context, try func(base *server) (again bool,
 	return failed
 }
 
-// awake is the server to begin with: the one that answered last or, at first,
-// one of several that answers anything. One that takes connections and says
-// nothing would cost the whole timeout, and what it was asked to change could
-// not be asked of another.
+// awake returns the server to begin with: the one that answered last or, at first, one of several that answers at
+// all. A server that accepts connections without answering would use up the whole timeout, and a change requested
+// from it could not be sent to another server.
 func (c *Client) awake(ctx context.Context) int {
 	if last := int(c.current.Load()); last > 0 || len(c.bases) == 1 {
 		return max(last-1, 0)
@@ -111,9 +108,8 @@ func (c *Client) awake(ctx context.Context) int {
 	return 0
 }
 
-// attempt sends a request to one server. It tells whether the request may go
-// to another server: always if this one cannot have received it, else only if
-// it changes nothing and the failure is the server's.
+// attempt sends a request to one server. again reports whether the request may be sent to another server: always
+// if this one cannot have received it, else only if it changes nothing and the failure is the server's.
 func (c *Client) attempt(ctx context.Context, base *server, req request) (answer []byte, header http.Header, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -126,13 +122,13 @@ func (c *Client) attempt(ctx context.Context, base *server, req request) (answer
 	return answer, header, again, err
 }
 
-// elsewhere tells whether another server may do better.
+// elsewhere reports whether another server may succeed.
 func elsewhere(err error) bool {
 	kind := fault.KindOf(err)
 	return kind == fault.Unavailable || kind == fault.NotLeader
 }
 
-// exchange sends one request over one connection and reads the whole answer.
+// exchange sends one request over one connection and reads the whole response.
 func (c *Client) exchange(ctx context.Context, base *server, req request) ([]byte, http.Header, error) {
 	resp, err := c.open(ctx, base, req)
 	if err != nil {
@@ -156,7 +152,7 @@ func (c *Client) exchange(ctx context.Context, base *server, req request) ([]byt
 	return answer, resp.Header, nil
 }
 
-// open sends one request and returns the beginning of the answer, whatever its status.
+// open sends one request and returns the beginning of the response, whatever its status.
 func (c *Client) open(ctx context.Context, base *server, req request) (*http.Response, error) {
 	target := base.URL.String() + req.path
 	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
@@ -184,9 +180,8 @@ func (c *Client) open(ctx context.Context, base *server, req request) (*http.Res
 	return resp, nil
 }
 
-// redirected refuses to follow a server elsewhere: a request that changes
-// something would become one that reads, and the token is for nobody else.
-// What reads may be led to another path of the same server.
+// redirected refuses redirects to another server: a request that changes something would become a read, and no
+// other server may receive the token. Reads may be redirected to another path of the same server.
 func redirected(to *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -201,7 +196,7 @@ func redirected(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// unreachable says which server cannot be talked to, and why in plain words.
+// unreachable returns an error that names the server and the cause.
 func unreachable(base *server, err error) error {
 	var (
 		cause    = err
@@ -209,7 +204,7 @@ func unreachable(base *server, err error) error {
 		unsigned *tls.CertificateVerificationError
 	)
 	if errors.As(err, &wrapped) {
-		cause = wrapped.Err // method and URL are said already
+		cause = wrapped.Err // method and URL are already in the message
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -229,7 +224,7 @@ func either(before, err error) error {
 	return fault.New(last.Kind, "%w; %w", before, err).WithField(last.Field).WithDetails(last.Details...).WithRequest(fault.RequestOf(err))
 }
 
-// decode reads an answer.
+// decode decodes a response.
 func decode(base *server, path string, answer []byte, result any) error {
 	if result == nil {
 		return nil
@@ -249,7 +244,7 @@ func pathOf(parts ...string) string {
 	return "/api/v1/" + strings.Join(escaped, "/") + "/"
 }
 
-// checkKey refuses keys that cannot stand in a path as one segment.
+// checkKey refuses keys that cannot be one segment of a path.
 func checkKey(key string) error {
 	switch {
 	case key == "":

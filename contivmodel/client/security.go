@@ -10,18 +10,17 @@ import (
 
 const securityPath = "/api/v1/security"
 
-// Security returns how far the cluster is closed.
+// Security returns the security mode of the cluster.
 func (c *Client) Security(ctx context.Context) (status contivmodel.SecurityStatus, err error) {
 	return status, c.do(ctx, http.MethodGet, securityPath, nil, &status)
 }
 
-// SecurityReport returns what an enforced cluster would have refused.
+// SecurityReport returns the requests that an enforced cluster would have refused.
 func (c *Client) SecurityReport(ctx context.Context) (report contivmodel.SecurityReport, err error) {
 	return report, c.do(ctx, http.MethodGet, securityPath+"/report", nil, &report)
 }
 
-// ChangeSecurity takes a step, init, enforce or relax. With dryRun it only says what it would
-// come to.
+// ChangeSecurity takes a step, init, enforce or relax. With dryRun it only returns the result.
 func (c *Client) ChangeSecurity(ctx context.Context, step string, dryRun bool) (status contivmodel.SecurityStatus, err error) {
 	path := securityPath + "/" + step + "?dryRun=" + strconv.FormatBool(dryRun)
 	return status, c.do(ctx, http.MethodPost, path, nil, &status)

@@ -25,14 +25,13 @@ const (
 )
 
 const (
-	// watchSilence is how long a server may say nothing; it sends a bookmark
-	// every 30 seconds.
+	// watchSilence is how long a server may be silent; it sends a bookmark every 30 seconds.
 	watchSilence = 90 * time.Second
-	// watchPatience is how long a watch that broke waits for a server.
+	// watchPatience is how long a broken watch waits for a server.
 	watchPatience = time.Minute
 	// watchPause is the first pause before another attempt; it doubles up to the longest.
 	watchPause, watchPauseLongest = 100 * time.Millisecond, 5 * time.Second
-	// maxEvent bounds one line of a watch.
+	// maxEvent limits the size of one line of a watch.
 	maxEvent = 4 << 20
 )
 
@@ -41,13 +40,12 @@ type Event struct {
 	Type     string
 	Revision int64
 	Key      string             // of the object; empty for a Bookmark
-	Object   contivmodel.Object // nil for a Bookmark; empty but for Key if what was deleted could not be read
+	Object   contivmodel.Object // nil for a Bookmark; empty except Key if a deleted object could not be read
 }
 
-// Watch delivers the objects of a kind as Added, then a Bookmark, then every
-// change, until ctx ends or deliver fails. With a tenant it is about the
-// objects of that tenant. When the connection breaks, the watch goes on after
-// the last revision, with any server; it fails if none is back within a minute.
+// Watch delivers the objects of a kind as Added, then a Bookmark, then every change, until ctx ends or deliver
+// fails. With a tenant it watches the objects of that tenant. When the connection breaks, the watch continues
+// after the last revision, with any server; it fails if none is back within a minute.
 func (c *Client) Watch(ctx context.Context, kind contivmodel.Kind, tenant string, deliver func(Event) error) error {
 	w := &watch{client: c, kind: kind, tenant: tenant, deliver: deliver}
 	pause, lost := watchPause, time.Now()
@@ -81,7 +79,7 @@ type watch struct {
 	deliver func(Event) error
 	stopped error // what deliver returned
 
-	opened, heard bool // the present connection was accepted, has said something
+	opened, heard bool // the present connection was accepted, and has received something
 
 	// Everything up to complete has been delivered; it is 0 before the first
 	// bookmark. Of the revision after it, which may have changed several
@@ -90,12 +88,12 @@ type watch struct {
 	latest   map[string]bool
 }
 
-// broke tells whether an end is one to go on after.
+// broke reports whether the watch continues after this error.
 func (w *watch) broke(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && w.stopped == nil && w.complete > 0 && elsewhere(err)
 }
 
-// follow delivers the events of one connection, and says why it ended.
+// follow delivers the events of one connection, and returns why it ended.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,7 +131,7 @@ func (w *watch) follow(ctx context.Context) error {
 	return unreachable(at, err)
 }
 
-// wholeLines is bufio.ScanLines without what a connection that breaks leaves of a line.
+// wholeLines is bufio.ScanLines that drops an incomplete last line of a broken connection.
 func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if atEOF && !bytes.Contains(data, []byte("\n")) {
 		return len(data), nil, nil
@@ -141,7 +139,7 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return bufio.ScanLines(data, atEOF)
 }
 
-// open begins a watch at one server.
+// open starts a watch at one server.
 func (w *watch) open(ctx context.Context, base *server) (*http.Response, error) {
 	query := url.Values{"watch": {"true"}}
 	if w.tenant != "" {
@@ -162,7 +160,7 @@ func (w *watch) open(ctx context.Context, base *server) (*http.Response, error) 
 	return nil, refusal(resp, answer)
 }
 
-// event understands and delivers one line.
+// event decodes and delivers one line.
 func (w *watch) event(at *server, line []byte) error {
 	var read struct {
 		Type     string          `json:"type"`
@@ -189,16 +187,15 @@ func (w *watch) event(at *server, line []byte) error {
 	return w.stopped
 }
 
-// known notes how far the watch has come, and tells whether an event has been
-// delivered before the connection broke.
+// known records the progress of the watch, and reports whether an event was delivered before the connection broke.
 func (w *watch) known(e Event) bool {
 	switch {
 	case e.Type == Bookmark:
-		if e.Revision > w.complete { // else it tells nothing of the latest
+		if e.Revision > w.complete { // else it is about an earlier revision
 			w.complete, w.latest = e.Revision, nil
 		}
 	case w.complete == 0 || e.Revision <= w.complete:
-		// Of what is there at the beginning, the bookmark tells the revision.
+		// For the initial objects, the bookmark has the revision.
 	case e.Revision > w.complete+1:
 		w.complete, w.latest = e.Revision-1, map[string]bool{e.Key: true}
 	default:

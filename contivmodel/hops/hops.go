@@ -1,39 +1,39 @@
-// Package hops has the JSON types of a packet trace: what the switch of one node does with a packet. Agents answer
-// netmasters with them, and netmasters their clients.
+// Package hops has the JSON types of a packet trace: what the switch of one node does with a packet. Agents send
+// them to netmasters, and netmasters to their clients.
 package hops
 
-// Ways in which a packet leaves a node.
+// Ways for a packet to leave a node.
 const (
 	Delivered = "delivered" // to an endpoint
 	Answered  = "answered"  // by the switch itself
 	Tunnel    = "tunnel"    // to another node
 	Uplink    = "uplink"    // to the physical network
-	Host      = "host"      // to the host, which leads on
+	Host      = "host"      // to the host, which forwards it
 	Dropped   = "dropped"
-	Unknown   = "unknown" // a group or the agent decides, and the switch does not tell about it; or everybody in a network gets it
+	Unknown   = "unknown" // depends on a group or the agent, about which the switch reports nothing; or flooded in a network
 	Silent    = "silent"  // the node does not answer
 )
 
-// Hop is the way of a packet through the switch of one node.
+// Hop is the path of a packet through the switch of one node.
 type Hop struct {
 	Node   string `json:"node"`
-	Packet string `json:"packet"` // as the switch was asked about it
+	Packet string `json:"packet"` // as passed to the switch
 	Steps  []Step `json:"steps,omitempty"`
 	Exit   string `json:"exit"`
-	To     string `json:"to,omitempty"`   // endpoint or node that it leaves for
-	Next   string `json:"next,omitempty"` // host of the node that goes on with it
-	// Of a packet that is dropped: why, where, and whose flow says so.
+	To     string `json:"to,omitempty"`   // destination endpoint or node
+	Next   string `json:"next,omitempty"` // host of the next node
+	// Of a dropped packet: why, where, and the owner of the flow.
 	Reason string `json:"reason,omitempty"`
 	Means  string `json:"means,omitempty"`
 	Table  string `json:"table,omitempty"`
 	Of     string `json:"of,omitempty"`
-	Note   string `json:"note,omitempty"` // what else the switch says
+	Note   string `json:"note,omitempty"` // further output of the switch
 }
 
-// Step is a table that a packet meets.
+// Step is a table that a packet passes.
 type Step struct {
 	Table string `json:"table"`
-	Of    string `json:"of,omitempty"`    // whose flow matched; empty: of all packets
+	Of    string `json:"of,omitempty"`    // owner of the matching flow; empty: it is for all packets
 	Match string `json:"match,omitempty"` // what the flow matches
 	Does  string `json:"does,omitempty"`
 }

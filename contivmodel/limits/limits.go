@@ -1,9 +1,7 @@
-// Package limits says how much may be in the fields that clients fill in: what
-// they tell of endpoints, and what the model's objects have no rule of their own
-// for. Every text is UTF-8 without control characters; lengths are in bytes. The
-// lengths are chosen so that what is stored and sent to every agent stays small,
-// and that the id of an endpoint fits where an agent writes it (the alias of a
-// link has 255 bytes).
+// Package limits has the maximum sizes of the fields that clients fill in: those about endpoints, and those of the
+// model's objects without a rule of their own. Every text is UTF-8 without control characters; lengths are in
+// bytes. The limits keep records, which are sent to every agent, small, and the id of an endpoint short enough for
+// the alias of a link (255 bytes), where agents write it.
 package limits
 
 import (
@@ -18,29 +16,28 @@ const (
 	EndpointID  = 255 // network.tenant-container
 	Host        = 253 // a host label, which may be a domain name
 	Name        = 253 // of another object; those of the model are shorter
-	Container   = 255 // the id a runtime gives a container
-	CommonName  = 512 // the name a runtime gives it
-	Address     = 64  // an address, with what follows it
+	Container   = 255 // the container id of a runtime
+	CommonName  = 512 // the container name of a runtime
+	Address     = 64  // an address, with prefix length or port
 	LabelCount  = 128 // labels of a container
 	LabelKey    = 317 // as in Kubernetes: prefix, slash and name
 	LabelValue  = 4096
 	LabelsTotal = 16 << 10 // keys and values together
 
-	// ListItem is an item of an object's list, of which a selector is the longest.
+	// ListItem limits an item of an object's list; a selector is the longest.
 	ListItem = LabelKey + 1 + LabelValue
-	// ListItems are those of one list, and ListTotal is the length of all of them.
+	// ListItems limits the number of items of one list, and ListTotal their total length.
 	ListItems = 1000
 	ListTotal = 128 << 10
 )
 
-// Operations is how many changes an apply may have: those of a large cluster that
-// moves as a whole fit.
+// Operations limits the changes of an apply: enough to move a large cluster as a whole.
 const Operations = 200000
 
-// quotedBytes is how much of a text that is refused is repeated.
+// quotedBytes is how much of a refused text is quoted.
 const quotedBytes = 64
 
-// Text refuses a text that is longer than a number of bytes, or not plain.
+// Text refuses a text that is longer than most bytes, or not plain.
 func Text(field, text string, most int) error {
 	if len(text) > most {
 		return refuse(field, "%s %q... has %d bytes, want at most %d", field, head(text), len(text), most)
@@ -48,7 +45,7 @@ func Text(field, text string, most int) error {
 	return Plain(field, text)
 }
 
-// List refuses a list that has too many items, one that Text refuses, or too much in all.
+// List refuses a list with too many items, an item that Text refuses, or too much in total.
 func List(field string, items []string) error {
 	if len(items) > ListItems {
 		return refuse(field, "%s: %d items, want at most %d", field, len(items), ListItems)
@@ -66,8 +63,7 @@ func List(field string, items []string) error {
 	return nil
 }
 
-// Plain refuses a text that is not UTF-8 or has control characters. U+FFFD is
-// what JSON decoders make of that which is not UTF-8.
+// Plain refuses a text that is not UTF-8 or has control characters. JSON decoders replace invalid UTF-8 by U+FFFD.
 func Plain(field, text string) error {
 	for _, r := range text {
 		switch {
@@ -105,5 +101,5 @@ func refuse(field, format string, args ...any) error {
 	return fault.New(fault.Invalid, format, args...).WithField(field)
 }
 
-// head is the beginning of a text, for a message.
+// head returns the beginning of a text, for a message.
 func head(text string) string { return text[:min(len(text), quotedBytes)] }

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// add gives a container its interface, or the answer it was given before.
+// add attaches a container and returns the CNI result, or returns the stored result of an earlier ADD.
 func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Add)
 	defer cancel()
@@ -53,8 +53,8 @@ func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 	return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
 }
 
-// openForeign opens the container's namespace and refuses our own: moving a
-// link there would make the host the container.
+// openForeign opens the container's network namespace. It refuses the agent's own namespace: moving a link there
+// would turn the host into the container.
 func openForeign(c *call) (*podlink.Namespace, error) {
 	netns, err := c.openNetns()
 	if err != nil {
@@ -74,10 +74,10 @@ func openForeign(c *call) (*podlink.Namespace, error) {
 // Otherwise it undoes earlier attachments with the same key, interface or
 // address.
 func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, wanted string) ([]byte, error) {
-	queued := s.pending.Has(c.id) // a DEL from before the server started comes first
+	queued := s.pending.Has(c.id) // a DEL queued before the server started has precedence
 	if r, ok := s.store.Get(c.id); ok {
 		if !queued && r.State == attachment.Ready && r.Digest == wanted {
-			if err := s.awaitReady(ctx); err != nil { // before that the switch's ports are not known
+			if err := s.awaitReady(ctx); err != nil { // until then the ports of the switch are unknown
 				return nil, err
 			}
 			if s.checkInterface(netns, r) == nil {
@@ -96,17 +96,16 @@ func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, 
 	return nil, s.clearWay(ctx, c, netns)
 }
 
-// clearWay undoes attachments of other containers to the same interface of the
-// same namespace: those containers are gone, or the path or the namespace's
-// identity would not have been given to this one.
+// clearWay undoes attachments of other containers to the same interface of the same namespace. Those containers
+// are gone: otherwise this container would not have been given the path or the identity of the namespace.
 func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace) error {
 	return s.replace(ctx, c.IfName+" of "+c.Netns, func(r *attachment.Record) bool {
 		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && (r.NetnsID == netns.ID() || r.Netns == c.Netns)
 	})
 }
 
-// clearAddress undoes attachments of earlier sandboxes of the pod, if the ADD asks for an address: they are dead, but still have
-// the address if the runtime has lost them before it could delete them.
+// clearAddress undoes attachments of earlier sandboxes of the pod, if the ADD requests an address. Those sandboxes
+// are dead, but still hold the address if the runtime lost them before it could delete them.
 func (s *Server) clearAddress(ctx context.Context, c *call) error {
 	uid := c.args[netconf.PodUID]
 	if uid == "" || !c.wanted.IPv4.IsValid() && !c.wanted.IPv6.IsValid() {
@@ -118,7 +117,7 @@ func (s *Server) clearAddress(ctx context.Context, c *call) error {
 	})
 }
 
-// replace undoes attachments of removed containers that are in the way of the caller's.
+// replace undoes attachments of removed containers that conflict with the caller's.
 func (s *Server) replace(ctx context.Context, what string, inWay func(*attachment.Record) bool) error {
 	for _, r := range s.store.Select(inWay) {
 		unlock, busy := s.locks.Try(r.Attachment())
@@ -137,8 +136,7 @@ func (s *Server) replace(ctx context.Context, what string, inWay func(*attachmen
 	return nil
 }
 
-// newRecord waits for the datapath, finds out where the container belongs and
-// begins the checkpoint.
+// newRecord waits for the datapath, determines the container's network and writes the first checkpoint.
 func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespace, digest string) (attachment.Record, error) {
 	if err := s.awaitReady(ctx); err != nil {
 		return attachment.Record{}, err
@@ -156,7 +154,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 	if err := s.clearAddress(ctx, c); err != nil {
 		return attachment.Record{}, err
 	}
-	var selected map[string]string // under Kubernetes, services are its own
+	var selected map[string]string // under Kubernetes, services select by labels of pods
 	if s.Mode == CNI {
 		if selected, err = labels.Container(c.args, c.conf); err != nil {
 			return attachment.Record{}, failed(stepLabels, err)
@@ -184,18 +182,18 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Labels:       selected,
 		Endpoint:     endpoint,
 	}
-	if c.IfName == firstInterface { // through which answers leave
+	if c.IfName == firstInterface { // replies leave by the first interface
 		r.HostPorts = where.HostPorts
 	}
-	// The alias of the link has no room for a longer one, and netmaster refuses it only while the link is made.
+	// The alias of the link is limited to this length, and netmaster would refuse it only while the link is made.
 	if err := limits.Text("endpoint id", r.EndpointID(), limits.EndpointID); err != nil {
 		return attachment.Record{}, failed(stepRequest, err)
 	}
-	unlock, err := s.names.Lock(ctx, r.EndpointID()) // an endpoint of that name that is being deleted is gone then
+	unlock, err := s.names.Lock(ctx, r.EndpointID()) // waits until an endpoint with this id that is being deleted is gone
 	if err != nil {
 		return attachment.Record{}, failed(stepState, err)
 	}
 	defer unlock()
-	err = s.begin(&r) // which changes it
+	err = s.begin(&r) // sets fields of r
 	return r, err
 }

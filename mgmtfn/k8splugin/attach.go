@@ -14,17 +14,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// adding is an ADD behind its first checkpoint. Two tracks run side by side, as each waits most
-// of its time: for the kernel and the switch, or for the master and the store.
+// adding is an ADD after its first checkpoint. Two tracks run in parallel, as each mostly waits: for the kernel
+// and the switch, or for the master and the store.
 //
 //	PreparePort --> take the link ---+----+--> set up, bring up ----+
 //	                                 |    |                         +--> ready
 //	CreateEndpoint ------------------|----+--+                      |
 //	                                 +--> Attach (flows) -----------+
 //
-// The interface comes up while the flows are written: its container does not run yet, and
-// the kernel repeats its own packets. It does not repeat the announcement of the address (gratuitous ARP,
-// unsolicited NA); in networks that need it, the interface comes up after the flows.
+// The interface comes up while the flows are written: the container does not run yet, and the kernel retransmits
+// its own packets. It does not repeat the announcement of the address (gratuitous ARP, unsolicited NA); in
+// networks that need it, the interface comes up after the flows.
 type adding struct {
 	*Server
 	call   *call
@@ -37,8 +37,8 @@ type adding struct {
 	known    chan struct{}
 }
 
-// attach carries out the steps of an ADD behind the first checkpoint. When it
-// fails the caller undoes them, however far they have come.
+// attach carries out the steps of an ADD after the first checkpoint. If it fails, the caller undoes them, however
+// many are done.
 func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
 	a := &adding{
 		Server: s, call: c, record: r, log: s.Log.WithField("attachment", c.id.String()),
@@ -68,7 +68,7 @@ func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, 
 	return nil
 }
 
-// makeInterface is the track of the kernel and the switch's port.
+// makeInterface runs the track of the kernel and the switch port.
 func (a *adding) makeInterface(ctx context.Context, netns *podlink.Namespace) (err error) {
 	if a.pod, err = a.prepare(ctx, a.call, a.record.EndpointID(), netns); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *adding) makeInterface(ctx context.Context, netns *podlink.Namespace) (e
 		return failed(stepPod, err)
 	}
 	if a.pod.spec.Announce {
-		return nil // behind the flows
+		return nil // it is brought up after the flows
 	}
 	return a.bringUp(ctx)
 }
@@ -95,7 +95,7 @@ func (a *adding) bringUp(ctx context.Context) error {
 	return failed(stepPod, a.pod.bringUp(ctx))
 }
 
-// makeEndpoint is the track of the store and the switch's flows.
+// makeEndpoint runs the track of the store and the flows.
 func (a *adding) makeEndpoint(ctx context.Context) error {
 	revision, err := a.announce(ctx)
 	if err != nil {
@@ -113,11 +113,11 @@ func (a *adding) makeEndpoint(ctx context.Context) error {
 	return failed(stepDatapath, err)
 }
 
-// announce has the master make the endpoint, and returns the revision of the store that has it.
+// announce makes the master create the endpoint, and returns the store revision that has it.
 //
 // The checkpoint need not be synced to disk if the endpoint in the store has the boot id of this machine
-// (attachment.Boots). A master of an earlier release does not store that, so until
-// one has answered with it, the checkpoint is synced before the request.
+// (attachment.Boots). A master of an earlier release does not store the boot id, so the checkpoint is synced
+// before the request until one response has had it.
 func (a *adding) announce(ctx context.Context) (revision int64, err error) {
 	synced := !a.tellsBoot.Load()
 	if synced {
@@ -130,7 +130,7 @@ func (a *adding) announce(ctx context.Context) (revision int64, err error) {
 		return 0, failed(stepMaster, err)
 	}
 	a.tellsBoot.Store(boot != "")
-	if boot != a.boots.Now() && !synced { // it was there before, or the master is another one now
+	if boot != a.boots.Now() && !synced { // the endpoint existed before, or the master changed
 		if err := a.store.Sync(a.record); err != nil {
 			return 0, failed(stepState, err)
 		}
@@ -148,8 +148,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// createEndpoint has the master allocate addresses, and returns the boot id that the endpoint has in the
-// store. An endpoint of that name on another node is an error, and must not be deleted.
+// createEndpoint makes the master allocate addresses, and returns the boot id of the endpoint in the store. An
+// endpoint with this id on another node is an error, and must not be deleted.
 func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (boot string, revision int64, err error) {
 	endpoint, revision, err := s.Master.CreateEndpoint(ctx, s.createRequest(c, r))
 	if err == nil && endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {
@@ -171,7 +171,7 @@ func (s *Server) createRequest(c *call, r *attachment.Record) mastercfg.CreateEn
 	return request
 }
 
-// endpointRequest asks for the endpoint of an attachment, with any address.
+// endpointRequest returns the request for the endpoint of an attachment, without a particular address.
 func (s *Server) endpointRequest(r *attachment.Record) mastercfg.CreateEndpointRequest {
 	return mastercfg.CreateEndpointRequest{
 		TenantName:   r.Tenant,

@@ -6,14 +6,15 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 )
 
-// Attached lists the first interfaces of attached containers; of each pod only the latest sandbox: the others are dead.
+// Attached lists the first interfaces of attached containers; of each pod only the latest sandbox: others are
+// dead.
 func (s *Server) Attached() (all []attachment.Record) {
 	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && r.IfName == firstInterface })
 	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
 	seen := map[string]bool{}
 	for _, r := range attached {
 		pod := r.PodNamespace + "/" + r.PodName
-		if r.PodName == "" || !seen[pod] { // a container of no pod is alone
+		if r.PodName == "" || !seen[pod] { // a container without a pod has no others
 			all = append(all, r)
 		}
 		seen[pod] = true
@@ -21,7 +22,7 @@ func (s *Server) Attached() (all []attachment.Record) {
 	return all
 }
 
-// tellAttached calls AttachedChanged, and HostPortsChanged, for a container that is attached or detached.
+// tellAttached calls AttachedChanged and HostPortsChanged for a container that is attached or detached.
 func (s *Server) tellAttached(r *attachment.Record) {
 	if len(r.HostPorts) > 0 {
 		s.HostPortsChanged()

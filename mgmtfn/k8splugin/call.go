@@ -15,17 +15,17 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// call is a request, read and checked.
+// call is a request that was parsed and validated.
 type call struct {
 	cniwire.Request
 	id     cniwire.Attachment
 	args   netconf.Args
 	conf   *netconf.Conf
-	wanted netconf.Wanted // addresses, for ADD
+	wanted netconf.Wanted // requested addresses, for ADD
 	passed *os.File       // the container's network namespace; nil: only its path is known
 }
 
-// needs says which parts of a request a command uses.
+// needs are the parts of a request that a command uses.
 type needs struct {
 	attachment bool
 	netns      bool
@@ -40,7 +40,7 @@ var commandNeeds = map[string]needs{
 	cniwire.Status: {},
 }
 
-// newCall checks a request as far as its command needs it.
+// newCall validates the parts of a request that its command needs.
 func newCall(r cniwire.Request) (*call, error) {
 	need, ok := commandNeeds[r.Command]
 	if !ok {
@@ -72,7 +72,7 @@ func newCall(r cniwire.Request) (*call, error) {
 	return c, nil
 }
 
-// endpoint is the identity of the call's endpoint within its network.
+// endpoint returns the id of the call's endpoint within its network.
 func (c *call) endpoint(mode Mode) (string, error) {
 	id := c.ContainerID
 	if infra := c.args[netconf.InfraContainerID]; mode == Kubernetes && infra != "" {
@@ -88,12 +88,11 @@ func (c *call) endpoint(mode Mode) (string, error) {
 	return id, nil
 }
 
-// firstInterface is what container runtimes call the interface every container has.
+// firstInterface is the name that container runtimes give to the interface that every container has.
 const firstInterface = "eth0"
 
-// digest is equal for two ADDs that ask for the same: everything the outcome
-// depends on, apart from the attachment itself. The previous result is left
-// out; it is joined to each answer anew.
+// digest returns the same value for two ADDs with the same parameters: all that the outcome depends on, apart from
+// the attachment itself. The previous result is not included; it is merged into each answer anew.
 func (c *call) digest(namespaceID string) (string, error) {
 	conf := *c.conf
 	conf.CNIVersion, conf.PrevResult = "", nil
@@ -110,9 +109,8 @@ func (c *call) digest(namespaceID string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// openNetns opens the container's network namespace: the one behind the
-// descriptor that came with the request, as its path may lead there only where
-// the runtime runs; without one, the one at the path.
+// openNetns opens the container's network namespace: that of the descriptor passed with the request, since its
+// path may be valid only in the mount namespace of the runtime; without a descriptor, the one at the path.
 func (c *call) openNetns() (*podlink.Namespace, error) {
 	if c.passed != nil {
 		return podlink.Dup(c.passed, c.Netns)

@@ -11,10 +11,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// check compares an attachment with the result of ADD: the interface in the
-// container, the link and port on the host, the flows, and the reservation of
-// the address. Its error names all that is missing. Changes by plugins that are chained
-// after this one are ignored.
+// check compares an attachment with the result of ADD: the interface in the container, the link and port on the
+// host, the flows, and the reservation of the address. Its error names all that is missing. Changes by later
+// plugins of the chain are ignored.
 func (s *Server) check(ctx context.Context, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
@@ -34,13 +33,13 @@ func (s *Server) check(ctx context.Context, c *call) error {
 	defer netns.Close()
 	missing := s.checkInterface(netns, r)
 	if missing == nil {
-		// Only now: for an endpoint without a port this waits in vain.
+		// Only now: for an endpoint without a port this would wait until its time limit.
 		missing = s.checkEndpoint(ctx, r)
 	}
 	return failed(stepCheck, missing)
 }
 
-// checkInterface looks at the interface from the container to the switch.
+// checkInterface checks the interface from the container to the switch.
 func (s *Server) checkInterface(netns *podlink.Namespace, r attachment.Record) error {
 	return errors.Join(
 		netns.Check(r.Link),
@@ -68,8 +67,8 @@ func comparePort(r attachment.Record, port drivers.Port) error {
 	return nil
 }
 
-// checkEndpoint asks for the flows of the endpoint as the store has it now and
-// compares its addresses with those the container uses.
+// checkEndpoint waits for the flows of the endpoint in its present state in the store, and compares its addresses
+// with those of the container.
 func (s *Server) checkEndpoint(ctx context.Context, r attachment.Record) error {
 	attached, err := s.Datapath.Attach(ctx, r.EndpointID(), 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Our own CNI error codes; the specification leaves 100 and above to plugins.
+// Error codes of this plugin; the specification reserves 100 and above for plugins.
 const (
 	codeInternal          uint = 100
 	codePoolExhausted     uint = 101
@@ -31,14 +31,13 @@ const (
 	stepDatapath step = "datapath"
 	stepPod      step = "pod interface"
 	stepCheck    step = "check"
-	stepUnknown  step = "internal" // an error nobody marked
+	stepUnknown  step = "internal" // an error without a step
 )
 
-// anyKind stands for the kinds a step has no row for.
+// anyKind stands for the kinds that a step has no row for.
 const anyKind fault.Kind = -1
 
-// codes maps every failure to a CNI error code. It is the only place
-// that does.
+// codes maps every failure to a CNI error code. No other place does.
 var codes = map[step]map[fault.Kind]uint{
 	stepRequest: {
 		fault.Malformed: types.ErrDecodingFailure,
@@ -46,7 +45,7 @@ var codes = map[step]map[fault.Kind]uint{
 		anyKind:         types.ErrInvalidEnvironmentVariables,
 	},
 	stepNetns: {
-		fault.NotFound: types.ErrUnknownContainer, // gone, with all that was in it
+		fault.NotFound: types.ErrUnknownContainer, // gone, with everything in it
 		anyKind:        types.ErrInvalidEnvironmentVariables,
 	},
 	stepLabels: {
@@ -79,7 +78,7 @@ var codes = map[step]map[fault.Kind]uint{
 	stepUnknown: {anyKind: codeInternal},
 }
 
-// failure is an error with the step it happened in.
+// failure is an error with the step in which it occurred.
 type failure struct {
 	step  step
 	cause error
@@ -96,9 +95,8 @@ func failed(s step, err error) error {
 func (f *failure) Error() string { return fmt.Sprintf("%s: %v", f.step, f.cause) }
 func (f *failure) Unwrap() error { return f.cause }
 
-// cniError turns any error into the one the runtime sees. Errors that are CNI
-// errors already pass; running out of time is worth another try, unless a
-// fault says what the time was spent on.
+// cniError converts any error to a CNI error for the runtime. CNI errors are returned as they are; a timeout
+// becomes "try again later", unless a fault says what took the time.
 func cniError(err error) *types.Error {
 	var ready *types.Error
 	if errors.As(err, &ready) {

@@ -28,58 +28,60 @@ type Config struct {
 	SocketPath string // default cniwire.DefaultSocket
 	StateDir   string // default cniwire.DefaultStateDir
 	Mode       Mode
-	HostLabel  string // this node, in endpoint records
-	Boot       string // of this machine; default durable.Boot
+	HostLabel  string // name of this node in endpoint records
+	Boot       string // boot id of this machine; default durable.Boot
 	Master     Master
 	Datapath   Datapath
 	Labels     labels.Source // default labels.Call
 
-	// Netdev tells whether packets go through a userspace datapath, which
-	// needs checksums made in software. Default: yes, which is always right,
-	// if slower on a kernel datapath.
+	// Netdev reports whether packets pass through a userspace datapath, which needs checksums computed in software.
+	// Default: true, which is always correct, if slower on a kernel datapath.
 	Netdev func() bool
 	// Ports lists the ports of the switch, for CHECK. Optional.
 	Ports func() []drivers.Port
-	// Reachable tells whether ADD could reach master and store, for STATUS. Optional.
+	// Reachable returns nil if ADD could reach master and store, for STATUS. Optional.
 	Reachable func(ctx context.Context) error
-	// HostPortsChanged is called when the result of HostPorts may have changed, AttachedChanged likewise for Attached. Optional.
+	// HostPortsChanged is called when the result of HostPorts may have changed, AttachedChanged when that of Attached
+	// may. Optional.
 	HostPortsChanged, AttachedChanged func()
-	// HoldsPort tells whether the node needs a port itself. Optional.
+	// HoldsPort reports whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool
-	// TellPorts gets the reason why the pod with a UID does not get its host ports; empty: it has them. Optional.
+	// TellPorts is called with the reason why the pod with a UID does not get its host ports; empty: it has them.
+	// Optional.
 	TellPorts func(uid, why string)
-	// Recorded returns netmaster's record of a pod of this node, by UID; complete: all records are known. Optional.
+	// Recorded returns netmaster's record of a pod of this node, by UID. complete reports whether all records are
+	// known. Optional.
 	Recorded func(uid string) (pod mastercfg.K8sPod, there, complete bool)
 
 	Log    *logrus.Entry
 	Limits Limits
 }
 
-// Limits are times and sizes; zero values get the defaults, which follow.
+// Limits are times and sizes; zero values mean the defaults below.
 type Limits struct {
-	Add         time.Duration // one ADD, undoing not included
+	Add         time.Duration // one ADD, without its undo
 	Ready       time.Duration // how long an ADD waits for a datapath that is not ready
-	Undo        time.Duration // how long a command tries to undo before it leaves that to the worker
+	Undo        time.Duration // how long a command tries to undo before the worker takes over
 	Other       time.Duration // one CHECK or STATUS
-	RetryMin    time.Duration // between attempts of the worker, doubling
-	RetryMax    time.Duration // up to this
-	PendingScan time.Duration // how often deletions queued on disk are looked for
+	RetryMin    time.Duration // first pause between attempts of the worker; it doubles
+	RetryMax    time.Duration // longest pause
+	PendingScan time.Duration // how often the queue of deletions on disk is checked
 	Reconcile   time.Duration // how often the store is compared with the checkpoints
 	Beat        time.Duration // how often the heartbeat is touched
-	Sweep       time.Duration // how often attachments without a namespace are looked for
-	Adds        int           // ADDs carried out at a time; as many wait for their turn
-	Asks        int           // STATUSes carried out at a time; as many wait
-	Others      int           // other commands carried out at a time; as many wait
-	Connections int           // open at a time
-	Request     time.Duration // for a client to send its request
+	Sweep       time.Duration // how often attachments without a namespace are searched for
+	Adds        int           // concurrent ADDs; as many may wait
+	Asks        int           // concurrent STATUSes; as many may wait
+	Others      int           // concurrent other commands; as many may wait
+	Connections int           // open connections
+	Request     time.Duration // time for a client to send its request
 }
 
 const (
 	addTime        = 100 * time.Second // the program waits 120 s
-	addTimeOfPods  = 18 * time.Second  // 30 s: containerd takes no new configuration while an ADD runs, and kubelet tries again
+	addTimeOfPods  = 18 * time.Second  // kubelet retries after 30 s; containerd loads no new configuration while an ADD runs
 	readyTime      = 4 * time.Second   // so that an ADD fails within 5 s
 	undoTime       = 5 * time.Second
-	mostUndos      = 2 // of an ADD: what an earlier one left, or is in its way, and what it has made itself
+	mostUndos      = 2 // of an ADD: leftovers or conflicts first, and at the end its own attachment
 	otherTime      = 10 * time.Second
 	retryFirst     = 500 * time.Millisecond
 	retryMost      = 30 * time.Second
@@ -130,7 +132,7 @@ func (l *Limits) setDefaults(mode Mode) {
 	}
 }
 
-// complete checks a configuration and fills in the defaults.
+// complete validates a configuration and sets the defaults.
 func (c *Config) complete() error {
 	if c.Master == nil || c.Datapath == nil || c.HostLabel == "" {
 		return fmt.Errorf("CNI server: master, datapath and host label are needed")

@@ -9,24 +9,25 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// If a container runtime has lost a sandbox, its network namespace stays, and there is no DEL when Kubernetes has deleted the pod.
-// But a pod may still run though the API server does not have it any more: after a forced deletion it has its whole grace period,
-// and kubelet may be down. So a pod counts as gone only if this server has seen its record and then its removal, the grace
-// period is over, and in silentLooks checks in a row no process had a socket in its namespace. A pod whose record has no grace period is
-// never undone by this: such as a static pod, whose record goes with each mirror pod.
+// If a container runtime has lost a sandbox, its network namespace remains, and there is no DEL when Kubernetes
+// deletes the pod. But a pod may still run although the API server no longer has it: after a forced deletion it
+// has its whole grace period, and kubelet may be down. So a pod counts as gone only if this server has seen its
+// record and then its removal, the grace period is over, and in silentLooks checks in a row no process had a
+// socket in its namespace. A pod whose record has no grace period is never undone by this: for example a static
+// pod, whose record is removed with each mirror pod.
 
 // sighting is the last observation of an attachment's pod.
 type sighting struct {
-	checkpoint time.Time // of the attachment: another one is of another container
-	grace      int64     // seconds that the pod may take to end
-	deleted    time.Time // when its record was first missed; zero: it is there
+	checkpoint time.Time // of the attachment: another time means another container
+	grace      int64     // the pod's grace period, in seconds
+	deleted    time.Time // when its record was first missing; zero: it exists
 	silent     int       // checks in a row without a socket, after the grace period
 }
 
-// silentLooks is more than one because a program may have no socket from time to time.
+// silentLooks is more than one because a running program may at times have no socket.
 const silentLooks = 10
 
-// sweepDeleted undoes attachments whose pods have been deleted, and returns what is seen now.
+// sweepDeleted undoes attachments of deleted pods, and returns the new observations.
 func (s *Server) sweepDeleted(ctx context.Context, before map[cniwire.Attachment]sighting, now time.Time) (seen map[cniwire.Attachment]sighting) {
 	seen = map[cniwire.Attachment]sighting{}
 	if s.Recorded == nil {

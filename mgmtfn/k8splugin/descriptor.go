@@ -11,9 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// descriptorConn is a connection on which a client may pass a file descriptor (SCM_RIGHTS)
-// with a request: that of the container's network namespace, whose path may not
-// exist in the mount namespace of this process.
+// descriptorConn is a connection on which a client may pass a file descriptor (SCM_RIGHTS) with a request: that of
+// the container's network namespace, whose path may not exist in the mount namespace of this process.
 type descriptorConn struct {
 	*rootsocket.Conn
 
@@ -33,7 +32,7 @@ func (l descriptorListener) Accept() (net.Conn, error) {
 	return &descriptorConn{Conn: conn}, nil
 }
 
-// Read reads bytes and keeps a descriptor that came with them.
+// Read reads bytes and stores a descriptor received with them.
 func (c *descriptorConn) Read(b []byte) (int, error) {
 	control := make([]byte, unix.CmsgSpace(4)) // one descriptor; the kernel closes further ones
 	n, controlLen, _, _, err := c.ReadMsgUnix(b, control)
@@ -60,7 +59,7 @@ func (c *descriptorConn) keep(fds []int) {
 	for _, fd := range fds {
 		file := os.NewFile(uintptr(fd), "passed by the client")
 		if before := c.swap(file); before != nil {
-			_ = before.Close() // only read from
+			_ = before.Close() // was only read
 		}
 	}
 }
@@ -72,10 +71,10 @@ func (c *descriptorConn) swap(file *os.File) (before *os.File) {
 	return before
 }
 
-// Close also closes a descriptor that was not taken.
+// Close also closes a descriptor that takePassed did not return.
 func (c *descriptorConn) Close() error {
 	if left := c.swap(nil); left != nil {
-		_ = left.Close() // only read from
+		_ = left.Close() // was only read
 	}
 	return c.Conn.Close()
 }

@@ -20,13 +20,11 @@
 // only the checkpoint: no labels, no API server, no network namespace, and not
 // the master, where the endpoint is deleted when it is back.
 //
-// Both are idempotent. A repeated ADD with the same arguments gets the stored
-// result if the interface is unchanged; anything else under the same attachment,
-// or in the way in the same namespace, is a leftover and is undone first.
-// Commands about one attachment are carried out one at a time.
+// Both are idempotent. A repeated ADD with the same arguments gets the stored result if the interface is
+// unchanged; any other attachment under the same key, or conflicting in the same namespace, is a leftover and is
+// undone first. Commands about one attachment are serialized.
 //
-// The endpoint's identity within its network is the container id, under
-// Kubernetes K8S_POD_INFRA_CONTAINER_ID if the runtime passes one. Every
-// further interface of the same container has "@<interface>" behind it, as an
-// endpoint has one address; eth0 has not, so that tools find it by container.
+// The endpoint's id within its network is the container id, under Kubernetes K8S_POD_INFRA_CONTAINER_ID if the
+// runtime passes one. Further interfaces of the same container append "@<interface>", since an endpoint has one
+// address; eth0 does not, so that tools can find the endpoint by container.
 package k8splugin

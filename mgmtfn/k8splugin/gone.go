@@ -5,10 +5,11 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// isGone tells whether the container of an attachment is gone without a DEL: its network namespace and its link do not exist.
-// A missing link alone is no proof: a privileged program in the pod can delete the link, and programs on the host can rename or move
-// the host's end. The pod is still running then, and its address must not be given to another. If the namespace is that of a
-// process (/proc/<pid>/ns/net) which this server has never seen, a missing process is no proof either.
+// isGone reports whether the container of an attachment is gone without a DEL: its network namespace and its link
+// do not exist. A missing link alone is no proof: a privileged program in the pod can delete the link, and
+// programs on the host can rename or move the host's end. The pod then still runs, and its address must not be
+// assigned to another. If the namespace is that of a process (/proc/<pid>/ns/net) that this server has never seen,
+// a missing process is no proof either.
 func isGone(r *attachment.Record) (bool, error) {
 	there, err := podlink.Exists(r.HostLink, r.EndpointID())
 	if there || err != nil {

@@ -37,8 +37,8 @@ func (s *Server) HostPorts() (all []HostPort) {
 	return all
 }
 
-// hasHostPorts tells whether ports of the node are forwarded to an attachment. In checkpoints of earlier versions each
-// interface of a pod has the pod's host ports; only those of the first one count.
+// hasHostPorts reports whether ports of the node are forwarded to an attachment. In checkpoints of earlier
+// versions each interface of a pod has the pod's host ports; only those of the first one count.
 func hasHostPorts(r *attachment.Record) bool {
 	return len(r.HostPorts) > 0 && r.IfName == firstInterface
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// serveV2 carries out one request of the present protocol.
+// serveV2 handles one request of the present protocol.
 func (s *Server) serveV2(w http.ResponseWriter, r *http.Request) {
 	var request cniwire.Request
 	if err := readBody(w, r, &request); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// User names the container that uses an endpoint of this node; fault.NotFound if none does.
-// An attachment whose container is gone does not count; a port
-// without a checkpoint is used while the other end of its link is up.
+// User returns the name of the container that uses an endpoint of this node, or fault.NotFound if there is none.
+// An attachment whose container is gone does not count; a port without a checkpoint is in use while the other end
+// of its link is up.
 func (s *Server) User(endpointID string) (string, error) {
 	for _, r := range s.recordsOf(endpointID) {
 		switch r.State {
@@ -37,10 +37,10 @@ func (s *Server) User(endpointID string) (string, error) {
 	return "", fault.New(fault.NotFound, "endpoint %s: nobody on this node uses it", endpointID)
 }
 
-// Reclaim deletes an endpoint whose container is gone without a DEL. One that is used,
-// or is being attached, is refused with fault.Conflict.
+// Reclaim deletes an endpoint whose container is gone without a DEL. If it is used, or is being attached, the
+// error is fault.Conflict.
 func (s *Server) Reclaim(ctx context.Context, endpointID string) error {
-	unlockName, _ := s.names.Try(endpointID) // an ADD that asks for it waits, and makes a port of its own
+	unlockName, _ := s.names.Try(endpointID) // an ADD for it waits, and makes a port of its own
 	if unlockName == nil {
 		return fault.New(fault.Conflict, "endpoint %s: it is being attached or given up", endpointID)
 	}

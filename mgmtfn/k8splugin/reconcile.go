@@ -23,7 +23,7 @@ import (
 // them, and the refusal is reported until an operator resolves it. An
 // endpoint that was attached here and that no container can be using is deleted.
 
-// reconcile compares both sides until ctx ends.
+// reconcile compares store and checkpoints at intervals until ctx ends.
 func (s *Server) reconcile(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Reconcile)
 	defer tick.Stop()
@@ -51,13 +51,13 @@ func (s *Server) reconcile(ctx context.Context) {
 	}
 }
 
-// pace slows down what fails again and again.
+// pace increases the interval of attempts that fail repeatedly.
 type pace struct {
 	*retry.Pacer
 	notBefore time.Time
 }
 
-// tryEach does what is due, a few at a time.
+// tryEach runs the functions that are due, a few at a time.
 func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Context) error, paces map[string]*pace, now time.Time) {
 	for id := range paces {
 		if todo[id] == nil {
@@ -91,9 +91,8 @@ func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Conte
 // completeTime bounds the wait for the records of an endpoint.
 const completeTime = time.Second
 
-// complete adds the records that an endpoint is served with to the
-// checkpoint of an earlier release, which lacks them. If the store does not have them
-// now, it is tried again.
+// complete adds the endpoint's records to a checkpoint of an earlier release, which lacks them. If the store does
+// not have them now, it is retried.
 func (s *Server) complete(ctx context.Context, endpointID string) error {
 	r, unlock, ok := s.lockReady(endpointID)
 	if !ok {
@@ -114,8 +113,8 @@ func (s *Server) complete(ctx context.Context, endpointID string) error {
 	return nil
 }
 
-// announce creates the endpoint of a container in the store again. If the
-// container is gone, the endpoint is undone.
+// announce creates the endpoint of a container in the store again. If the container is gone, the attachment is
+// undone.
 func (s *Server) announce(ctx context.Context, endpointID string) error {
 	r, unlock, ok := s.lockReady(endpointID)
 	if !ok {
@@ -149,7 +148,7 @@ func (s *Server) announce(ctx context.Context, endpointID string) error {
 	return nil
 }
 
-// sameEndpoint tells whether the master's endpoint is the one the container has.
+// sameEndpoint returns an error unless the master's endpoint is the one of the container.
 func sameEndpoint(have mastercfg.CfgEndpointState, want mastercfg.ConfigEP) error {
 	if have.HomingHost != want.Host {
 		return fault.New(fault.Conflict, "it lives on host %s", have.HomingHost)
@@ -164,8 +163,8 @@ func sameEndpoint(have mastercfg.CfgEndpointState, want mastercfg.ConfigEP) erro
 	return nil
 }
 
-// lockReady finds the attachment of an endpoint and takes its lock; ok is false
-// if there is none that is complete, or a command works on it.
+// lockReady returns the attachment of an endpoint, locked; ok is false if there is no complete one, or a command
+// works on it.
 func (s *Server) lockReady(endpointID string) (r attachment.Record, unlock func(), ok bool) {
 	for _, found := range s.recordsOf(endpointID) {
 		unlock, _ := s.locks.Try(found.Attachment())
@@ -194,7 +193,7 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 	id, port := at.Endpoint.ID, at.Port.HostLink
 	unlock, _ := s.names.Try(id)
 	if unlock == nil {
-		return nil // it is begun
+		return nil // an ADD has begun
 	}
 	defer unlock()
 	if len(s.recordsOf(id)) > 0 || at.Network.NetworkName == "" {
@@ -222,15 +221,15 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 
 func isReady(r *attachment.Record) bool { return r.State == attachment.Ready }
 
-// isIncomplete finds the checkpoints of an earlier release.
+// isIncomplete matches checkpoints of an earlier release.
 func isIncomplete(r *attachment.Record) bool { return isReady(r) && r.Stored == nil }
 
 func storedFrom(at Attachment) *attachment.Stored {
 	return &attachment.Stored{Endpoint: at.Endpoint, Network: at.Network, VRF: at.VRF}
 }
 
-// heldBy is the Attachment of an attached container for Datapath.Hold. The checkpoint of
-// an earlier release has only the endpoint's id, until it is completed.
+// heldBy returns the Attachment of an attached container for Datapath.Hold. With a checkpoint of an earlier
+// release it has only the endpoint's id, until the checkpoint is completed.
 func heldBy(r *attachment.Record) Attachment {
 	at := Attachment{Endpoint: mastercfg.CfgEndpointState{ID: r.EndpointID(), NetID: mastercfg.NetworkID(r.Tenant, r.NetworkName)}}
 	if r.Stored != nil {

@@ -2,8 +2,8 @@ package k8splugin
 
 import "github.com/containernetworking/cni/pkg/types"
 
-// resolver is the name server of a container: the one that the runtime or the configuration names,
-// or else the node's own, with the tenant's domain searched.
+// resolver returns the DNS settings of a container: those of the runtime or the configuration, else the node's own
+// name server, with the tenant's domain as search domain.
 func resolver(asked types.DNS, at Attachment) types.DNS {
 	if len(asked.Nameservers) > 0 || len(at.NameServers) == 0 {
 		return asked

@@ -36,13 +36,13 @@ type Server struct {
 	pending pending.Queue
 	locks   keylock.Locks[cniwire.Attachment]
 	names   keylock.Locks[string]             // by endpoint id: one ADD or deletion at a time
-	accepts keylock.Locks[cniwire.Attachment] // deletions that are being taken from the queue
+	accepts keylock.Locks[cniwire.Attachment] // deletions that are being accepted from the queue
 	adds    slots
 	asks    slots
 	others  slots
-	wake    notify.Signal // sent when the worker has an attachment to undo
+	wake    notify.Signal // set when the worker has an attachment to undo
 
-	unmarked sync.Map // attachments to undo whose checkpoint could not be set to deleting; the value is the checkpoint's time
+	unmarked sync.Map // attachments to undo whose checkpoint could not be set to deleting, with the checkpoint's time
 
 	tellsBoot atomic.Bool // the master's last response had the boot id of its endpoint
 
@@ -201,7 +201,7 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 	}
 }
 
-// isTooLarge tells whether reading stopped at the limit for a body.
+// isTooLarge reports whether the body exceeded the limit.
 func isTooLarge(err error) bool {
 	var tooLarge *http.MaxBytesError
 	return errors.As(err, &tooLarge)

@@ -16,7 +16,7 @@ type slots struct{ running, waiting chan struct{} }
 
 func newSlots(n int) slots { return slots{make(chan struct{}, n), make(chan struct{}, n)} }
 
-// enter takes a slot; leave gives it back.
+// enter takes a slot; leave releases it.
 func (s slots) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-s.running }
 	select {

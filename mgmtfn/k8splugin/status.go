@@ -40,7 +40,7 @@ func (s *Server) status(ctx context.Context) error {
 	return nil
 }
 
-// ServesAsBefore tells whether the datapath, by its error notReady, lacks only the store, and has been ready
+// ServesAsBefore reports whether the datapath, by its error notReady, lacks only the store, and has been ready
 // since the boot: the flows of that time are still in force. All nodes may lose the store at once.
 func (s *Server) ServesAsBefore(notReady error) bool {
 	var reason interface{ StoreUnread() bool }

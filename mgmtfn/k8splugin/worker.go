@@ -12,13 +12,12 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// undoAtOnce bounds the attachments the worker undoes at a time.
+// undoAtOnce limits how many attachments the worker undoes concurrently.
 const undoAtOnce = 4
 
-// resume takes up the unfinished commands of a server that died: an ADD that
-// was not answered is to be undone, a DEL goes on, and queued deletions
-// are accepted. It runs before the first request is served. If the disk is full,
-// so that an ADD cannot be marked for that, the worker undoes it all the same.
+// resume takes over the unfinished commands of a server that died: an ADD without a response is undone, a DEL is
+// continued, and queued deletions are accepted. It runs before the first request is served. If the disk is full,
+// so that an ADD cannot be marked, the worker undoes it nevertheless.
 func (s *Server) resume(ctx context.Context) {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
@@ -30,9 +29,8 @@ func (s *Server) resume(ctx context.Context) {
 	s.wake.Send()
 }
 
-// work undoes, until ctx ends, attachments that commands could not undo.
-// It backs off while attempts fail, and starts over at once when there is
-// a new one.
+// work undoes attachments that commands could not undo, until ctx ends. It backs off while attempts fail, and
+// starts again at once when there is a new attachment.
 func (s *Server) work(ctx context.Context) {
 	scan := time.NewTicker(s.Limits.PendingScan)
 	defer scan.Stop()
@@ -59,11 +57,10 @@ func (s *Server) work(ctx context.Context) {
 	}
 }
 
-// errBusy says that a command works on an attachment.
+// errBusy means that a command works on an attachment.
 var errBusy = errors.New("a command works on the attachment")
 
-// undoAll tries every attachment in state deleting once and tells whether
-// nothing is left.
+// undoAll tries every attachment in state deleting once, and reports whether none is left.
 func (s *Server) undoAll(ctx context.Context) (done bool) {
 	todo := s.store.Select(s.isLeftover)
 	var group errgroup.Group
@@ -74,14 +71,15 @@ func (s *Server) undoAll(ctx context.Context) (done bool) {
 	return group.Wait() == nil
 }
 
-// isLeftover tells whether an attachment is the worker's to undo. One that could not be marked so may have been replaced by another one.
+// isLeftover reports whether the worker has to undo an attachment. One that could not be marked may have been
+// replaced by another.
 func (s *Server) isLeftover(r *attachment.Record) bool {
 	since, unmarked := s.unmarked.Load(r.Attachment())
 	return r.State == attachment.Deleting || unmarked && r.Since.Equal(since.(time.Time))
 }
 
-// undoLeftover tries one attachment. One that a command works on counts as a
-// failure: the command may leave something, and wakes the worker before it unlocks.
+// undoLeftover tries one attachment. If a command works on it, that counts as a failure: the command may leave
+// parts of it, and wakes the worker before it unlocks.
 func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 	unlock, busy := s.locks.Try(a)
 	if busy != nil {
@@ -101,14 +99,14 @@ func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 		return err
 	}
 	s.unmarked.Delete(a)
-	if r.State == attachment.Ready { // it was among those that have their ports until now
+	if r.State == attachment.Ready { // until now it was among those with host ports
 		s.tellAttached(&r)
 	}
 	log.WithField("after", time.Since(r.Since).Round(time.Millisecond)).Info("leftover undone")
 	return nil
 }
 
-// drain accepts the deletions queued on disk; the undoing follows.
+// drain accepts the deletions queued on disk; the worker undoes them afterwards.
 func (s *Server) drain(ctx context.Context) {
 	requests, err := s.pending.List()
 	if err != nil {
@@ -121,10 +119,10 @@ func (s *Server) drain(ctx context.Context) {
 	}
 }
 
-// acceptDeletion turns a queued deletion into a checkpoint in state deleting.
-// While a command works on the attachment, the deletion is left to the next scan; while another
-// caller accepts it, it waits for that one, so that the host ports are free when a DEL is answered. A
-// deletion that a command has carried out since it was listed must not delete a new attachment.
+// acceptDeletion turns a queued deletion into a checkpoint in state deleting. While a command works on the
+// attachment, it leaves the deletion to the next scan; while another caller accepts it, it waits for that one, so
+// that the host ports are free when a DEL is answered. A deletion that was carried out since it was listed must
+// not delete a new attachment.
 func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error {
 	accepted, err := s.accepts.Lock(ctx, a)
 	if err != nil {
@@ -140,7 +138,7 @@ func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error
 		return nil
 	}
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
-		if err := s.store.Delete(&r, time.Now()); err != nil { // the disk is full: the worker undoes it all the same, and the queue remembers it
+		if err := s.store.Delete(&r, time.Now()); err != nil { // disk full: the worker undoes it all the same
 			s.unmarked.Store(a, r.Since)
 			s.wake.Send()
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// checkBGP checks the sessions of a node with the routers outside, if it is to have any.
+// checkBGP checks the sessions of a node with external routers, if any are configured.
 func checkBGP(ctx context.Context, host string, asked agent, report Report) {
 	var view *mastercfg.NodeBgp // null
 	answer, err := asked.get(ctx, "/inspect/bgp")
@@ -32,13 +32,13 @@ func checkBGP(ctx context.Context, host string, asked agent, report Report) {
 	report.check("bgp "+host, "see netctl bgp inspect "+host+", and the router's log", detail, err)
 }
 
-// checkRouters names nodes that have one address among the routers outside, as earlier versions let them: neighbours take the
-// one for the other.
+// checkRouters reports nodes with the same address towards external routers, which earlier versions allowed:
+// neighbours take one node for the other.
 func checkRouters(ctx context.Context, m Master, report Report) {
 	kind, _ := contivmodel.KindByType("Bgp")
 	all, err := m.List(ctx, kind)
 	if fault.Is(err, fault.Denied) {
-		return // who sees some tenants only is told nothing of nodes
+		return // a caller without rights on all tenants cannot list nodes
 	}
 	if shared := sharedAddresses(all); err == nil && len(shared) > 0 {
 		err = errors.New(strings.Join(shared, "; "))
@@ -48,9 +48,9 @@ func checkRouters(ctx context.Context, m Master, report Report) {
 	}
 }
 
-// sharedAddresses are those that several of the speakers have, each with its nodes.
+// sharedAddresses returns the addresses that several speakers have, each with its nodes.
 func sharedAddresses(speakers []contivmodel.Object) (shared []string) {
-	hosts := map[string][]string{} // by an address and what it is
+	hosts := map[string][]string{} // by address and its use
 	for _, o := range speakers {
 		b, is := o.(*contivmodel.Bgp)
 		if !is {
@@ -71,7 +71,7 @@ func sharedAddresses(speakers []contivmodel.Object) (shared []string) {
 	return shared
 }
 
-// sessions says how it stands with the neighbours; an error names those without a session, and those whose session comes and goes.
+// sessions summarizes the sessions; the error names neighbours without a session, and those with a flapping one.
 func sessions(view mastercfg.NodeBgp) (string, error) {
 	if view.Problem != "" {
 		return "", errors.New(view.Problem)

@@ -1,28 +1,27 @@
-// Package checkup finds out whether a cluster, or a machine that is to join
-// one, is in order. It looks at three things, each in a file of its own:
+// Package checkup checks the health of a cluster, or of a machine that is to join one. It has three parts, each in
+// a file of its own:
 //
-//	cluster.go  what the netmasters say, and the agent of every node
+//	cluster.go  the reports of the netmasters, and of the agent of every node
 //	host.go     this machine, before the daemons are installed on it
 //	probe.go    traffic between two namespaces of this node
 //
-// Every check is one line: what was looked at, what was found, and, if that is
-// not well, what to do about it.
+// Every check prints one line: what was checked, what was found and, if there is a problem, how to repair it.
 package checkup
 
 // Result is the outcome of one check.
 type Result struct {
-	Name   string // what was looked at: "agent n1"
+	Name   string // what was checked: "agent n1"
 	Detail string // what was found
-	Hint   string // what to do about it; empty: all is well
+	Hint   string // how to repair it; empty: no problem
 }
 
-// OK tells whether all is well.
+// OK reports whether there is no problem.
 func (r Result) OK() bool { return r.Hint == "" }
 
-// Report takes results as they come.
+// Report is called with each result.
 type Report func(Result)
 
-// check reports what one check found, or what to do about its failure.
+// check reports the result of one check, with hint if it failed, and returns whether it succeeded.
 func (report Report) check(name, hint, detail string, err error) bool {
 	r := Result{Name: name, Detail: detail}
 	if err != nil {

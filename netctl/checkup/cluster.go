@@ -20,16 +20,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// agentTime bounds one request to an agent.
+// agentTime limits one request to an agent.
 const agentTime = 5 * time.Second
 
-// maxAgentAnswer bounds what is read of an agent's answer.
+// maxAgentAnswer limits how many bytes of an agent's response are read.
 const maxAgentAnswer = 64 << 20
 
-// NotShown is said of a status that is partial.
+// NotShown explains a partial status.
 const NotShown = "netmasters and nodes are shown to who has the role operator or admin"
 
-// Master answers for the cluster.
+// Master is the client of the cluster's netmasters.
 type Master interface {
 	Version(context.Context) (buildinfo.Info, error)
 	Status(context.Context) (contivmodel.Status, error)
@@ -86,7 +86,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
 }
 
-// secured says how far the cluster is closed. That it is open, or its store, may be as it is wanted.
+// secured summarizes the security mode. An open cluster or store is not a problem, since it may be intended.
 func secured(mode string, store []string) string {
 	if mode == "open" {
 		return "WARNING, open: whoever reaches a netmaster may do everything; netctl security --help says how to close it"
@@ -116,7 +116,7 @@ func registered(nodes []contivmodel.NodeStatus) int {
 	return count
 }
 
-// checkNodes asks all nodes at the same time and reports them in order.
+// checkNodes queries all nodes concurrently and reports them in order.
 func checkNodes(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, port int, report Report) {
 	results, reached := make([][]Result, len(nodes)), askTunnels(ctx, m, nodes, port)
 	var asking sync.WaitGroup
@@ -131,13 +131,13 @@ func checkNodes(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, p
 	}
 }
 
-// switchView is what matters of an agent's view of its switch.
+// switchView is the used part of an agent's view of its switch.
 type switchView struct {
 	VXLAN bridgeView  `json:"vxlan"`
 	VLAN  *bridgeView `json:"vlan"` // nil: there is no uplink
 }
 
-// bridges are those that there are.
+// bridges returns the bridges of the node.
 func (v switchView) bridges() []bridgeView {
 	if v.VLAN == nil {
 		return []bridgeView{v.VXLAN}
@@ -149,27 +149,27 @@ type bridgeView struct {
 	IsConnected bool
 	VtepTable   map[string]string
 	ErrStats    map[string]string
-	Uplinks     map[string]string // link -> what is wrong with it, "" if nothing
+	Uplinks     map[string]string // link -> its problem, or ""
 	Datapath    struct {
 		Type    string
-		Version string // of Open vSwitch, as it was released
-		Package string // of the distribution; empty: nobody knows
+		Version string // of Open vSwitch, as released
+		Package string // of the distribution; empty: unknown
 
-		Replaced  bool // what runs may be of an earlier package
+		Replaced  bool // the running program may be of an earlier package
 		Listeners []listener
 		InSync    bool
 		Pending   map[string]string
 	}
 }
 
-// agent is what one agent answers, by path.
+// agent requests the responses of one agent, by path.
 type agent struct {
-	at  string // for people
+	at  string // name in messages
 	get func(ctx context.Context, path string) ([]byte, error)
 }
 
-// agentOf asks an agent itself, or has netmaster ask it, if the node has joined the cluster:
-// then it answers nobody else.
+// agentOf queries an agent directly or, if the node has joined the cluster, through netmaster: then it answers no
+// other client.
 func agentOf(m Master, n contivmodel.NodeStatus, port int) agent {
 	if n.Joined {
 		return agent{"asked by netmaster", func(ctx context.Context, path string) ([]byte, error) { return m.Agent(ctx, n.Host, path) }}
@@ -202,7 +202,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	}
 	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
-	if problem := view.VXLAN.ErrStats["LastError"]; err == nil && problem != "" { // such as of links that are uplinks no more
+	if problem := view.VXLAN.ErrStats["LastError"]; err == nil && problem != "" { // such as of former uplinks
 		report.check("bridge "+n.Host, "see the log of netplugin on "+n.Host+"; of former uplinks see docs/operations.md, The uplink", "", errors.New(problem))
 	}
 	view.VXLAN.checkFaults(n.Host, report)
@@ -234,7 +234,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	checkBGP(ctx, n.Host, asked, report)
 }
 
-// trouble says what is wrong with a switch.
+// trouble returns the problem of a switch, or nil.
 func (v bridgeView) trouble() error {
 	var reasons []string
 	for _, text := range v.ErrStats {
@@ -254,7 +254,7 @@ func (v bridgeView) trouble() error {
 	return nil
 }
 
-// missing says to which registered nodes there is no tunnel.
+// missing returns an error that names the registered nodes without a tunnel.
 func (v switchView) missing(n contivmodel.NodeStatus, all []contivmodel.NodeStatus) error {
 	var missing []string
 	for _, peer := range all {
@@ -265,7 +265,7 @@ func (v switchView) missing(n contivmodel.NodeStatus, all []contivmodel.NodeStat
 	return unless(len(missing) == 0, "no tunnel to %s", strings.Join(missing, ", "))
 }
 
-// hostOf drops the port, if an address has one.
+// hostOf returns an address without its port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -273,7 +273,7 @@ func hostOf(address string) string {
 	return address
 }
 
-// get returns the body of a successful answer.
+// get returns the body of a successful response.
 func get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentTime)
 	defer cancel()

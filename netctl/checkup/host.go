@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/ports"
 )
 
-// Host checks whether this machine can run the daemons. It is meant for a
-// machine on which they do not run yet: their daemonPorts must be free.
+// Host checks whether this machine can run the daemons. They must not run on it yet: the daemonPorts have to be
+// free.
 func Host(ctx context.Context, report Report) {
 	report.check("root", "run as root", "yes", unless(os.Geteuid() == 0, "user id is %d", os.Geteuid()))
 	tool, err := exec.LookPath("ovs-vsctl")
@@ -31,7 +31,7 @@ func Host(ctx context.Context, report Report) {
 	}
 }
 
-// port is one the daemons listen on.
+// port is a port on which the daemons listen.
 type port struct {
 	network string
 	number  int
@@ -46,7 +46,7 @@ var daemonPorts = []port{
 	{"udp", ports.VXLAN, "used by vxlan"},
 }
 
-// free fails if something else has the port.
+// free returns an error if another program uses the port.
 func (p port) free(ctx context.Context) error {
 	var config net.ListenConfig
 	address := ":" + strconv.Itoa(p.number)
@@ -64,7 +64,7 @@ func (p port) free(ctx context.Context) error {
 	return l.Close()
 }
 
-// openvswitchRunDir is where Open vSwitch has its sockets.
+// openvswitchRunDir returns the directory of Open vSwitch's sockets.
 func openvswitchRunDir() string {
 	if dir := os.Getenv("OVS_RUNDIR"); dir != "" {
 		return dir
@@ -81,7 +81,7 @@ func dials(ctx context.Context, socket string) error {
 	return c.Close()
 }
 
-// runs fails unless the process of a pid file does.
+// runs returns an error unless the process of a pid file runs.
 func runs(pidFile string) error {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -93,7 +93,7 @@ func runs(pidFile string) error {
 	return nil
 }
 
-// datapathType is the datapath that Open vSwitch can have here.
+// datapathType returns the type of datapath that Open vSwitch can use on this machine.
 func datapathType() (string, error) {
 	if _, err := os.Stat("/sys/module/openvswitch"); err == nil {
 		return "kernel", nil

@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// tolerated is how many seconds a change of Kubernetes may wait until agents are told of it.
+// tolerated is how many seconds a change of Kubernetes may wait before agents are notified.
 const tolerated = 10
 
-// checkKubernetes reports how Kubernetes is followed and served, if there is one. Troubles have the
-// words of events.
+// checkKubernetes reports how Kubernetes is watched and served, if there is one. Problems have the wording of
+// events.
 func checkKubernetes(k *contivmodel.KubernetesStatus, nodes []contivmodel.NodeStatus, report Report) {
 	if k == nil {
 		return
@@ -45,7 +45,7 @@ func lagging(k *contivmodel.KubernetesStatus) error {
 	return unless(k.Behind <= tolerated, "%s, the first for %d s", waiting(k), k.Behind)
 }
 
-// mismatch tells which nodes have no agent, and which agents no node.
+// mismatch returns an error that names nodes without an agent, and agents without a node.
 func mismatch(names []string, nodes []contivmodel.NodeStatus) error {
 	var without, strangers []string
 	agents := map[string]bool{}
@@ -72,7 +72,7 @@ func mismatch(names []string, nodes []contivmodel.NodeStatus) error {
 	return unless(len(found) == 0, "%s", strings.Join(found, "; "))
 }
 
-// served says how many services there are, and which have nobody behind them.
+// served summarizes the services, and names those without providers.
 func served(count int, unserved []string) string {
 	if len(unserved) == 0 {
 		return fmt.Sprint(count)
@@ -80,7 +80,7 @@ func served(count int, unserved []string) string {
 	return fmt.Sprintf("%d; with nobody behind: %s", count, some(unserved))
 }
 
-// some are the first of a list, and how many more there are.
+// some returns the first items of a list, and the number of the others.
 func some(all []string) string {
 	const most = 5
 	if len(all) <= most {

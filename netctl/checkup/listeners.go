@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// listener is where Open vSwitch takes orders beside the sockets of its own machine, as a node tells it.
+// listener is an address at which Open vSwitch accepts management connections beside its local sockets, as
+// reported by a node.
 type listener struct {
 	Target string
-	Bridge string // whose flows are changed so; empty: the database
-	Option bool   // ovsdb-server was told so, and no database has it
+	Bridge string // the bridge with its flows; empty: the database
+	Option bool   // set by a command line option of ovsdb-server, not in a database
 }
 
-// checkListeners names where others than netplugin can change the switch of a node. Open to the network, without certificates, it is a
-// fault: whoever reaches it gets past everything that is guarded.
+// checkListeners names the listeners by which programs other than netplugin can change the switch of a node. One
+// that is open to the network, without certificates, is a fault: a client of it bypasses everything that the flows
+// protect.
 func (v bridgeView) checkListeners(host string, report Report) {
 	if unknown := v.ErrStats["Listeners"]; unknown != "" {
 		report.check("openvswitch "+host, "", "WARNING, it is not known who else changes it: "+unknown, nil)
@@ -28,7 +30,8 @@ func (v bridgeView) checkListeners(host string, report Report) {
 	}
 }
 
-// problem says what others can do there; open: all who reach the node. It is empty where nobody can.
+// problem returns what a client of the listener can do; open: every client on the network. Empty if no client can
+// do anything.
 func (l listener) problem() (text string, open bool) {
 	kind, where, _ := strings.Cut(l.Target, ":")
 	passive := kind == "ptcp" || kind == "pssl"
@@ -49,7 +52,7 @@ func (l listener) problem() (text string, open bool) {
 	return "", false
 }
 
-// isLoopback tells whether an address, with a port or without, with brackets or without, is one of the machine only.
+// isLoopback reports whether an address, with or without port and brackets, is a loopback address.
 func isLoopback(text string) bool {
 	if at, err := netip.ParseAddrPort(text); err == nil {
 		return at.Addr().Unmap().IsLoopback()
@@ -58,7 +61,7 @@ func isLoopback(text string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// what takes orders there.
+// what returns the name of the component that listens.
 func (l listener) what() string {
 	if l.Bridge != "" {
 		return "bridge " + l.Bridge
@@ -66,7 +69,7 @@ func (l listener) what() string {
 	return "ovsdb-server"
 }
 
-// remedy is how the listener is closed.
+// remedy returns how to close the listener.
 func (l listener) remedy() string {
 	switch {
 	case l.Bridge != "":

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// namesView is what matters of an agent's name server. One of an earlier release says
-// nothing of it.
+// namesView is the used part of an agent's view of its name server. An agent of an earlier release does not report
+// it.
 type namesView struct {
 	Server *struct {
 		On         bool     `json:"on"`

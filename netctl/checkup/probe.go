@@ -18,23 +18,22 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// pluginType is the CNI plugin that the probe goes through.
+// pluginType is the CNI plugin that the probe uses.
 const pluginType = "contivk8s"
 
-// removalTime bounds what is left of the probe's removal once it is interrupted.
+// removalTime limits the rest of the probe's removal after an interrupt.
 const removalTime = 30 * time.Second
 
-// Probe says where a container runtime finds its networks, and where to attach.
+// Probe has the locations of a container runtime's networks, and the network to attach to.
 type Probe struct {
 	ConfDir string // /etc/cni/net.d
 	BinDir  string // /opt/cni/bin
 
-	Tenant, Network, Group string // empty: as the configuration says
+	Tenant, Network, Group string // empty: by the configuration
 }
 
-// Run attaches two namespaces to the network that the runtime's configuration
-// names, as a runtime would do it for two containers, pings from one to the
-// other and removes both.
+// Run attaches two namespaces to the network of the runtime's configuration, as a runtime would attach two
+// containers, pings from one to the other and removes both.
 func (p Probe) Run(ctx context.Context, report Report) {
 	conf, err := p.network()
 	if !report.check("probe configuration", "put a network configuration of type "+pluginType+" into "+p.ConfDir, nameOf(conf), err) {
@@ -71,7 +70,7 @@ func (p Probe) attach(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkC
 	return true
 }
 
-// network finds the configuration that a runtime would use: the first by name.
+// network returns the configuration that a runtime would use: the first by name.
 func (p Probe) network() (*libcni.NetworkConfigList, error) {
 	files, err := libcni.ConfFiles(p.ConfDir, []string{".conflist", ".conf", ".json"})
 	if err != nil {
@@ -90,8 +89,7 @@ func (p Probe) network() (*libcni.NetworkConfigList, error) {
 	return nil, fmt.Errorf("%s: none of %d files is for %s", p.ConfDir, len(files), pluginType)
 }
 
-// readNetwork reads a list of plugins, or, in the older form of such files, the
-// configuration of a single one.
+// readNetwork reads a list of plugins or, in the older form of such files, the configuration of a single plugin.
 func readNetwork(file string) (*libcni.NetworkConfigList, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -123,7 +121,7 @@ func nameOf(conf *libcni.NetworkConfigList) string {
 
 // pod is one namespace of the probe.
 type pod struct {
-	name    string // of the namespace, and id of the container
+	name    string // of the namespace; also the id of the container
 	labels  [][2]string
 	address string
 	made    bool
@@ -144,7 +142,7 @@ func (p *pod) runtime() *libcni.RuntimeConf {
 	return &libcni.RuntimeConf{ContainerID: p.name, NetNS: "/var/run/netns/" + p.name, IfName: "eth0", Args: p.labels}
 }
 
-// add makes the namespace and attaches it.
+// add creates the namespace and attaches it.
 func (p *pod) add(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList) error {
 	if _, err := command(ctx, "ip", "netns", "add", p.name); err != nil {
 		return err
@@ -158,7 +156,7 @@ func (p *pod) add(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfi
 	return err
 }
 
-// remove detaches and removes the namespace, as far as it was made.
+// remove detaches and removes the namespace, as far as it was created.
 func (p *pod) remove(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkConfigList) error {
 	if !p.made {
 		return nil
@@ -168,7 +166,7 @@ func (p *pod) remove(ctx context.Context, cni libcni.CNI, conf *libcni.NetworkCo
 	return errors.Join(err, removed)
 }
 
-// addressOf is the first IPv4 address of a result, else the first.
+// addressOf returns the first IPv4 address of a result, else the first address.
 func addressOf(answer types.Result) (string, error) {
 	result, err := types100.NewResultFromResult(answer)
 	if err != nil {
@@ -189,7 +187,7 @@ func addressOf(answer types.Result) (string, error) {
 	return first.String(), nil
 }
 
-// command runs a program; its error holds the last line it printed.
+// command runs a program; its error has the last line that the program printed.
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// checkRules names rules that are for more than they seem, as earlier versions made them: by a port beside a protocol
-// that has none.
+// checkRules names rules that match more than they seem to, which earlier versions accepted: with a port, but with
+// a protocol without ports.
 func checkRules(ctx context.Context, m Master, report Report) {
 	kind, _ := contivmodel.KindByType("rule")
 	all, err := m.List(ctx, kind)

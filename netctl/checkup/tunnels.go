@@ -10,11 +10,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// tunnels are what nodes say of the others: by host, and again by host, whether the other answers by the tunnel. One of an
-// earlier release says nothing, and answers nobody.
+// tunnels are the reports of nodes about the others: by host and other host, whether the other answers through the
+// tunnel. A node of an earlier release has no report, and answers none.
 type tunnels map[string]map[string]bool
 
-// askTunnels asks all nodes at the same time.
+// askTunnels queries all nodes concurrently.
 func askTunnels(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, port int) tunnels {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -27,7 +27,7 @@ func askTunnels(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, p
 			var says map[string]bool
 			answer, err := agentOf(m, n, port).get(ctx, "/inspect/tunnels")
 			if err != nil || json.Unmarshal(answer, &says) != nil {
-				return // its agent is of an earlier release or in trouble, which other checks tell
+				return // its agent is of an earlier release or failed, which other checks report
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -38,7 +38,7 @@ func askTunnels(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, p
 	return all
 }
 
-// check checks the tunnels of a node: that it has one to each other node, and that these answer.
+// check checks that a node has a tunnel to each other node, and that these answer.
 func (t tunnels) check(n contivmodel.NodeStatus, all []contivmodel.NodeStatus, view switchView, report Report) {
 	detail := fmt.Sprintf("to %d nodes", registered(all)-1)
 	silent, err := t.silent(n, all), view.missing(n, all)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkUplinks checks the way of a node to the physical network, if it has one.
+// checkUplinks checks the connection of a node to the physical network, if it has one.
 func (v switchView) checkUplinks(host string, report Report) {
 	if v.VLAN == nil {
 		return
@@ -33,11 +33,10 @@ func (v switchView) checkUplinks(host string, report Report) {
 	report.check("uplinks "+host, "see docs/operations.md, The uplink, and the log of netplugin on "+host, strings.Join(names, ", ")+" up", err)
 }
 
-// mostPending is how many objects are named that wait for something.
+// mostPending is the maximum number of pending objects that are named.
 const mostPending = 3
 
-// checkPending tells of what a node should serve and cannot, such as a network on a VLAN
-// where there is no uplink.
+// checkPending reports objects that a node should serve and cannot, such as a network on a VLAN without an uplink.
 func (v switchView) checkPending(host string, report Report) {
 	pending := v.VXLAN.Datapath.Pending
 	if len(pending) == 0 {

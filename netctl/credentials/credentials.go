@@ -1,11 +1,11 @@
-// Package credentials keeps what netctl login has got: tokens, and the authorities that servers are known by.
+// Package credentials stores the results of netctl login: tokens, and the CAs of servers.
 //
-// The file holds one token per server; a token of the original netctl, which
-// knew one server only, stands beside them and counts for every other server:
+// The file has one token per server; a token of the original netctl, which supported one server only, is stored
+// beside them and applies to every other server:
 //
 //	{"token": "...", "servers": {"https://10.0.0.1:10000": {"token": "...", "authorities": "-----BEGIN ..."}}}
 //
-// Only the owner can read it, and it is replaced as a whole.
+// Only the owner can read it, and it is replaced atomically.
 package credentials
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// File is the path of the credentials: $NETCTL_CONFIG, or config.json in the
-// folder .netctl of the home directory. Without a home there is none.
+// File returns the path of the credentials: $NETCTL_CONFIG, or config.json in the directory .netctl of the home
+// directory; empty without a home directory.
 func File() string {
 	if path := os.Getenv("NETCTL_CONFIG"); path != "" {
 		return path
@@ -33,19 +33,19 @@ func File() string {
 	return filepath.Join(home, ".netctl", "config.json")
 }
 
-// Store is what a file holds.
+// Store is the content of a file.
 type Store struct {
 	Token   string            `json:"token,omitempty"` // of the original netctl
 	Servers map[string]Server `json:"servers,omitempty"`
 }
 
-// Server is what is known for one server.
+// Server is the stored data of one server.
 type Server struct {
 	Token       string `json:"token,omitempty"`
-	Authorities string `json:"authorities,omitempty"` // PEM, to trust instead of the system's; they outlive the token
+	Authorities string `json:"authorities,omitempty"` // PEM, replaces the system's CAs; outlives the token
 }
 
-// Load reads a file; one that does not exist is an empty store.
+// Load reads a file; a missing file is an empty store.
 func Load(path string) (Store, error) {
 	var s Store
 	text, err := os.ReadFile(path)
@@ -61,12 +61,13 @@ func Load(path string) (Store, error) {
 	return s, nil
 }
 
-// For returns the token for a server; empty: there is none.
+// For returns the token for a server; empty: none.
 func (s Store) For(server string) string {
 	return cmp.Or(s.Servers[server].Token, s.Token)
 }
 
-// Authorities are those that some servers are known by, by server in PEM. One that is known by the system's has none.
+// Authorities returns the CAs of servers in PEM, by server. Servers with certificates of the system's CAs have
+// none.
 func (s Store) Authorities(servers ...string) map[string]string {
 	all := map[string]string{}
 	for _, server := range servers {
@@ -77,12 +78,12 @@ func (s Store) Authorities(servers ...string) map[string]string {
 	return all
 }
 
-// Set keeps the token of a server; an empty one forgets it.
+// Set stores the token of a server; an empty one removes it.
 func (s *Store) Set(server, token string) {
 	s.change(server, func(known *Server) { known.Token = token })
 }
 
-// Trust keeps the authorities that a server is known by.
+// Trust stores the CAs of a server.
 func (s *Store) Trust(server, authorities string) {
 	s.change(server, func(known *Server) { known.Authorities = authorities })
 }

@@ -1,4 +1,4 @@
-// Package manifest reads and writes objects as documents for people:
+// Package manifest reads and writes objects as documents for users:
 //
 //	kind: rule
 //	metadata:
@@ -11,14 +11,12 @@
 //	  port: 80
 //	  action: allow
 //
-// Metadata holds the fields that make the key: the last one is the name, the
-// others are called by what they name. Spec holds the rest, with the names of
-// the REST interface. Nothing here knows an object: the declarations of
-// contivmodel say which fields there are.
+// Metadata holds the fields of the key: the last one is the name, the others are named after what they refer to.
+// Spec holds the other fields, with their names in the REST interface. The package has no code for particular
+// objects: the declarations of contivmodel define the fields.
 //
-// Read also takes what the REST interface and "netctl ... -o json" write:
-// objects without kind, whose fields tell what they are, lists of objects, and
-// answers of inspect.
+// Read also accepts the output of the REST interface and of "netctl ... -o json": objects without kind, which is
+// derived from their fields, lists of objects, and responses of inspect.
 package manifest
 
 import (
@@ -42,8 +40,8 @@ type document struct {
 	Spec     map[string]any    `json:"spec,omitempty"`
 }
 
-// FromObject returns the document of an object, ready to be encoded. Links and
-// empty fields are left out; a secret is there as ***, with which nobody makes an object.
+// FromObject returns the document of an object, ready to be encoded. Links and empty fields are omitted; a secret
+// is replaced by ***, which is refused when an object is created.
 func FromObject(o contivmodel.Object) any {
 	kind := contivmodel.KindOf(o)
 	doc := document{Kind: kind.Type, Metadata: map[string]string{}, Spec: map[string]any{}}
@@ -64,7 +62,7 @@ func FromObject(o contivmodel.Object) any {
 // YAML returns the document of an object as text.
 func YAML(o contivmodel.Object) ([]byte, error) { return yaml.Marshal(FromObject(o)) }
 
-// metadataName is what a field of the key is called in metadata.
+// metadataName returns the name in metadata of a field of the key.
 func metadataName(kind contivmodel.Kind, f contivmodel.Field) string {
 	if f.KeyPart == len(kind.KeyFields()) {
 		return "name"
@@ -72,10 +70,10 @@ func metadataName(kind contivmodel.Kind, f contivmodel.Field) string {
 	return strings.TrimSuffix(f.Name, "Name")
 }
 
-// ignored are members that say something to other readers.
+// ignored are members for other readers.
 var ignored = map[string]bool{
-	"apiVersion": true, "labels": true, "annotations": true, // as other tools write documents
-	"key": true, "links": true, "link-sets": true, // the server's to make
+	"apiVersion": true, "labels": true, "annotations": true, // of other tools' documents
+	"key": true, "links": true, "link-sets": true, // set by the server
 }
 
 // fields collects the members of a document as fields of its kind.
@@ -84,7 +82,7 @@ type fields struct {
 	values map[string]any // by name of the field
 }
 
-// metadata takes the members that make the key.
+// metadata reads the members of the key.
 func (f *fields) metadata(members map[string]any) error {
 	var known []string
 	for _, field := range f.kind.KeyFields() {
@@ -102,7 +100,7 @@ func (f *fields) metadata(members map[string]any) error {
 	return nil
 }
 
-// spec takes the members that are fields by their own name.
+// spec reads the members that are fields under their own name.
 func (f *fields) spec(members map[string]any) error {
 	var known []string
 	for _, field := range f.kind.Fields {
@@ -119,7 +117,7 @@ func (f *fields) spec(members map[string]any) error {
 	return nil
 }
 
-// object makes the object of the fields.
+// object returns the object with these fields.
 func (f *fields) object(tenant string) (contivmodel.Object, error) {
 	if owner := f.kind.KeyFields()[0]; owner.Name == "tenantName" && metadataName(f.kind, owner) != "name" && f.values[owner.Name] == nil {
 		f.values[owner.Name] = tenant
@@ -150,7 +148,7 @@ func (f *fields) object(tenant string) (contivmodel.Object, error) {
 	return o, nil
 }
 
-// decodeAll decodes JSON values that follow each other, keeping numbers as they are written.
+// decodeAll decodes consecutive JSON values; numbers retain their text.
 func decodeAll(text []byte) ([]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -19,23 +19,22 @@ import (
 
 // Reader reads documents.
 type Reader struct {
-	Kind   func(word string) (contivmodel.Kind, error) // what a document calls its kind
-	Tenant string                                      // of objects that name none
+	Kind   func(word string) (contivmodel.Kind, error) // finds a document's kind by name
+	Tenant string                                      // of objects without one
 	Stdin  io.Reader
 }
 
-// Document is an object and where it was read.
+// Document is an object and its source.
 type Document struct {
 	Source string // "shop.yaml, document 2"
 	Object contivmodel.Object
 }
 
-// extensions are the names of files that are read in a folder.
+// extensions are the names of files that are read in a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// Read reads the documents of a file, of all such files of a folder by name,
-// or, for "-", of standard input. A file that cannot be read is an
-// *fs.PathError, all else is wrong in the documents.
+// Read reads the documents of a file, of all files with these extensions in a directory by name, or, for "-", of
+// standard input. If a file cannot be read the error is an *fs.PathError; all other errors are in the documents.
 func (r Reader) Read(path string) ([]Document, error) {
 	if path == "-" {
 		text, err := io.ReadAll(r.Stdin)
@@ -87,8 +86,7 @@ func (r Reader) parse(source string, text []byte) ([]Document, error) {
 	return all, nil
 }
 
-// split takes a text apart into its documents: JSON values that follow each
-// other, or YAML between lines of dashes.
+// split splits a text into its documents: consecutive JSON values, or YAML between lines of dashes.
 func split(text []byte) ([]any, error) {
 	if begin := bytes.TrimSpace(text); bytes.HasPrefix(begin, []byte("{")) || bytes.HasPrefix(begin, []byte("[")) {
 		if values, err := decodeAll(text); err == nil {
@@ -98,7 +96,7 @@ func split(text []byte) ([]any, error) {
 	return decodeYAML(text)
 }
 
-// value reads what one document holds: an object or a list of them.
+// value reads one document: an object or a list of objects.
 func (r Reader) value(source string, value any) ([]Document, error) {
 	switch v := value.(type) {
 	case []any:
@@ -128,9 +126,9 @@ func (r Reader) list(source string, items []any) ([]Document, error) {
 	return all, nil
 }
 
-// object reads an object in whichever form it is written.
+// object reads an object in any of the accepted forms.
 func (r Reader) object(members map[string]any) (contivmodel.Object, error) {
-	if config, ok := members["Config"].(map[string]any); ok { // an answer of inspect
+	if config, ok := members["Config"].(map[string]any); ok { // a response of inspect
 		members = config
 	}
 	word, hasKind := members["kind"]
@@ -164,8 +162,8 @@ func (r Reader) object(members map[string]any) (contivmodel.Object, error) {
 	return f.object(r.Tenant)
 }
 
-// plain reads an object of the REST interface, which does not say its kind:
-// there is one that has all its fields and whose key they make.
+// plain reads an object of the REST interface, which has no kind: the kind is the one that has all its fields and
+// whose key is complete.
 func (r Reader) plain(members map[string]any) (contivmodel.Object, error) {
 	for _, kind := range contivmodel.Kinds() {
 		f := fields{kind, map[string]any{}}
@@ -176,7 +174,7 @@ func (r Reader) plain(members map[string]any) (contivmodel.Object, error) {
 	return nil, errors.New("neither kind, metadata and spec nor the fields of an object")
 }
 
-// makeKey tells whether the fields that make the key are there, with values they can have.
+// makeKey reports whether the fields of the key are present, with valid values.
 func (f *fields) makeKey() bool {
 	for _, field := range f.kind.KeyFields() {
 		value, ok := f.values[field.Name]
@@ -187,7 +185,8 @@ func (f *fields) makeKey() bool {
 	return true
 }
 
-// asField is the value as a field takes it: what looks like a number or a truth value is a text where the field holds texts.
+// asField converts a value for a field: what looks like a number or a boolean is a string if the field holds
+// strings.
 func asField(field contivmodel.Field, value any) (any, error) {
 	items, isList := value.([]any)
 	plain, isPlain := value.(scalar)
@@ -206,8 +205,8 @@ func asField(field contivmodel.Field, value any) (any, error) {
 	return value, nil
 }
 
-// asText is a number or a truth value as it was written, and anything else as it is. Truth values are
-// yes and no where the field holds these.
+// asText returns a number or a boolean as it was written, and any other value unchanged. Booleans become yes and
+// no if the field has these values.
 func asText(field contivmodel.Field, value any) any {
 	text, truth := "", value
 	switch v := value.(type) {
@@ -229,7 +228,7 @@ func asText(field contivmodel.Field, value any) any {
 	return text
 }
 
-// unknown names what is not understood and what would be.
+// unknown returns an error that names an unknown member and the known ones.
 func unknown(kind contivmodel.Kind, where, name string, known []string) error {
 	slices.Sort(known)
 	return fmt.Errorf("%s: %s has no %q, only %s", kind.Type, where, name, strings.Join(known, ", "))

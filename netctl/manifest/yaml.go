@@ -12,11 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxAliased is how many values the aliases of one text may stand for. Aliases of aliases make a short text a very large one.
+// maxAliased limits how many values the aliases of one text may expand to. Aliases of aliases can make a short
+// text very large.
 const maxAliased = 1_000_000
 
-// scalar is a value that YAML has without quotes. It is read as a number or a truth value where a field holds one,
-// and as it is written where a field holds a text: 1.10 is no 1.1 there.
+// scalar is a YAML value without quotes. It is read as a number or a boolean if the field holds one, and as it is
+// written if the field holds a string: there 1.10 is not 1.1.
 type scalar struct {
 	text  string
 	value any
@@ -25,10 +26,11 @@ type scalar struct {
 func (s scalar) String() string               { return s.text }
 func (s scalar) MarshalJSON() ([]byte, error) { return json.Marshal(s.value) }
 
-// octal is how YAML 1.1 writes numbers that YAML 1.2 takes for decimal ones.
+// octal matches numbers that are octal in YAML 1.1 and decimal in YAML 1.2.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// decodeYAML decodes the documents of a text that are not empty: maps by text, lists, nil, texts and scalars.
+// decodeYAML decodes the documents of a text that are not empty: maps with string keys, lists, nil, strings and
+// scalars.
 func decodeYAML(text []byte) (values []any, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for i := 1; ; i++ {
@@ -45,16 +47,16 @@ func decodeYAML(text []byte) (values []any, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", i, err)
 		}
-		if value != nil { // nil: nothing but comments
+		if value != nil { // nil: only comments
 			values = append(values, value)
 		}
 	}
 }
 
-// yamlTree makes values of the nodes of a document.
+// yamlTree converts the nodes of a document to values.
 type yamlTree struct {
-	aliased []*yaml.Node // which are being read
-	left    int          // values that aliases may still stand for
+	aliased []*yaml.Node // being read
+	left    int          // values that aliases may still expand to
 }
 
 func (t *yamlTree) value(n *yaml.Node) (any, error) {
@@ -100,7 +102,7 @@ func scalarOf(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// mapping reads a map, in which no key may be there twice. What is merged into it gives way to its own keys.
+// mapping reads a map and refuses duplicate keys. Its own keys have precedence over merged ones.
 func (t *yamlTree) mapping(n *yaml.Node) (map[string]any, error) {
 	members, lines := map[string]any{}, map[string]int{}
 	var merged []*yaml.Node
@@ -134,7 +136,7 @@ func (t *yamlTree) mapping(n *yaml.Node) (map[string]any, error) {
 	return members, nil
 }
 
-// merge adds the members of a map, or of each of a list of maps, that are not there.
+// merge adds the missing members of a map, or of each of a list of maps.
 func merge(members map[string]any, value any) error {
 	switch v := value.(type) {
 	case map[string]any:

@@ -1,6 +1,5 @@
-// Package udiff compares two texts line by line and writes the differences in
-// the unified format. The texts are documents of a few dozen lines, so the
-// plain table of longest common subsequences does.
+// Package udiff compares two texts line by line and writes the differences in the unified format. The texts are
+// documents of a few dozen lines, so a plain table of longest common subsequences is sufficient.
 package udiff
 
 import (
@@ -32,7 +31,7 @@ func Unified(oldName, newName, old, new string) string {
 			break
 		}
 		from := max(done, first-context)
-		oldAt, newAt = oldAt+from-done, newAt+from-done // what is skipped is unchanged
+		oldAt, newAt = oldAt+from-done, newAt+from-done // skipped lines are unchanged
 		to := hunkEnd(script, first)
 		oldLines, newLines := count(script[from:to])
 		fmt.Fprintf(&out, "@@ -%s +%s @@\n", span(oldAt, oldLines), span(newAt, newLines))
@@ -44,7 +43,7 @@ func Unified(oldName, newName, old, new string) string {
 	return out.String()
 }
 
-// next finds the next change at or after a position.
+// next returns the index of the next change at or after a position.
 func next(script []line, at int) int {
 	for at < len(script) && script[at].mark == ' ' {
 		at++
@@ -52,8 +51,7 @@ func next(script []line, at int) int {
 	return at
 }
 
-// hunkEnd is where the hunk that begins with a change ends: changes whose
-// contexts touch are one hunk.
+// hunkEnd returns the end of the hunk that begins with a change: changes with adjacent contexts are one hunk.
 func hunkEnd(script []line, change int) int {
 	for {
 		end := change
@@ -78,7 +76,7 @@ func count(hunk []line) (old, new int) {
 	return old, new
 }
 
-// span is a position and length as a hunk's heading has it.
+// span returns a position and length for a hunk's heading.
 func span(at, length int) string {
 	switch length {
 	case 0:
@@ -89,7 +87,7 @@ func span(at, length int) string {
 	return fmt.Sprintf("%d,%d", at, length)
 }
 
-// edits makes b of a with the fewest lines removed and added.
+// edits returns the script from a to b with the fewest removed and added lines.
 func edits(a, b []string) []line {
 	common := make([][]int, len(a)+1) // length of the longest common subsequence of a[i:] and b[j:]
 	for i := range common {
@@ -122,7 +120,7 @@ func edits(a, b []string) []line {
 	return script
 }
 
-// lines splits a text whose last line need not be ended.
+// lines splits a text whose last line may lack a newline.
 func lines(text string) []string {
 	if text == "" {
 		return nil

@@ -1,10 +1,9 @@
-// Package access keeps local users with their sessions, API tokens, and the roles of
-// users and groups, as records of the store.
+// Package access stores local users with their sessions, API tokens, and the roles of users and groups as records
+// of the store.
 //
-// Plans change these records, in a transaction of the ledger. Rights are read from
-// the state of the plan that they are needed for, so that a write cannot cross with the
-// removal of the right to make it. Passwords and tokens are checked by package accounts,
-// before the plan.
+// Plans change these records, in a transaction of the ledger. Rights are read from the state of the plan that
+// needs them, so that a write cannot race with the removal of the right to make it. Passwords and tokens are
+// verified by package accounts, before the plan.
 package access
 
 import (
@@ -18,11 +17,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ErrNobody is wrapped by all errors that say that a request comes from nobody, or not
-// from whom it says.
+// ErrNobody is wrapped by all errors about requests without an identity, or with one that is not proven.
 var ErrNobody = fault.New(fault.Denied, "no identity")
 
-// errNotAuthenticated makes such an error.
+// errNotAuthenticated returns such an error.
 func errNotAuthenticated(format string, args ...any) error {
 	return fault.New(fault.Denied, format+"%w", append(args, hidden{ErrNobody})...)
 }
@@ -33,8 +31,8 @@ type hidden struct{ cause error }
 func (hidden) Error() string   { return "" }
 func (h hidden) Unwrap() error { return h.cause }
 
-// Recognize finds who shows a token: the user of a session, or an API token. Who it is
-// and what it may is asked again by Rights where it counts.
+// Recognize returns the identity of a token: the user of a session, or an API token. Whether it is valid, and its
+// rights, are evaluated again by Rights where it matters.
 func Recognize(r ledger.Reader, text string) (identity.Identity, error) {
 	id, secret, err := accounts.ParseToken(text)
 	if err != nil {
@@ -63,9 +61,9 @@ func verify(kind identity.Kind, name, id, secret, digest string) (identity.Ident
 	return identity.Identity{Kind: kind, Name: name, Session: id}, nil
 }
 
-// Rights are what an identity may in this state, at this time. It fails with ErrNobody if
-// it is none any more: its session has ended, its token is deleted, its user disabled, the
-// name of its node belongs to another key or to nobody, its netmaster was removed.
+// Rights returns the rights of an identity in this state, at this time. It fails with ErrNobody if the identity is
+// no longer valid: its session has ended, its token is deleted, its user disabled, the name of its node has
+// another key or none, or its netmaster was removed.
 func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	switch who.Kind {
 	case identity.Nobody:
@@ -82,7 +80,7 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 	return rights.With(who), nil
 }
 
-// holdsName returns an error unless a node has the key to which its name belongs.
+// holdsName returns an error unless the node has the key of its name.
 func holdsName(r ledger.Reader, who identity.Identity) error {
 	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+who.Name)
 	if fault.Is(err, fault.NotFound) || err == nil && (joined.Key == "" || joined.Key != who.KeyHash) {
@@ -91,7 +89,7 @@ func holdsName(r ledger.Reader, who identity.Identity) error {
 	return err
 }
 
-// stillNetmaster fails if a netmaster was removed.
+// stillNetmaster returns an error if the netmaster was removed.
 func stillNetmaster(r ledger.Reader, who identity.Identity) error {
 	if _, removed := r.Get(mastercfg.RemovedMasterPrefix + who.Name); removed {
 		return errNotAuthenticated("netmaster %s was removed: it is nobody until it joins again", who.Name)
@@ -130,7 +128,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	return grants(r, nil, mastercfg.BindingsKey(who.Name, true))
 }
 
-// grants adds what the bindings in a record give.
+// grants adds the grants of the bindings in a record.
 func grants(r ledger.Reader, set rights.Set, key string) (rights.Set, error) {
 	if _, there := r.Get(key); !there {
 		return set, nil
@@ -145,7 +143,7 @@ func grants(r ledger.Reader, set rights.Set, key string) (rights.Set, error) {
 	return set, nil
 }
 
-// foreignSession is the session of a user of another directory; nil: it is none.
+// foreignSession returns the session of a user of an external directory; nil if it is not one.
 func foreignSession(r ledger.Reader, who identity.Identity) (*mastercfg.Session, error) {
 	if who.Kind != identity.User || who.Session == "" {
 		return nil, nil
@@ -157,14 +155,13 @@ func foreignSession(r ledger.Reader, who identity.Identity) (*mastercfg.Session,
 	return s, err
 }
 
-// IsLocal tells whether an identity is a local user, and not one of another directory who
-// has the same name.
+// IsLocal reports whether an identity is a local user, not a user of an external directory with the same name.
 func IsLocal(r ledger.Reader, who identity.Identity) bool {
 	s, err := foreignSession(r, who)
 	return who.Kind == identity.User && err == nil && s == nil
 }
 
-// rightsOfGroups are those of the groups that a user of another directory was in at the login.
+// rightsOfGroups returns the rights of the groups that a user of an external directory had at the login.
 func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights.Set, error) {
 	if !mastercfg.Current(s.Created, s.Expires, now) {
 		return nil, errNotAuthenticated("the session of user %s has ended: log in again", s.User)
@@ -194,20 +191,20 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 	return set, nil
 }
 
-// Since is the revision at which an identity came to see what it sees now, or an earlier one where it cannot have seen anything
-// else; 0: it sees everything. A change of the mode, in which rights count or do not, is among them; so is all else that the record of
-// security says, which changes rarely.
+// Since returns the revision at which an identity got its present rights, or an earlier one if it cannot have had
+// others in between; 0: it sees everything. A change of the security mode, which enables rights, counts; so does
+// every other change of the record of security, which changes rarely.
 func Since(r ledger.Reader, who identity.Identity) int64 {
 	mode := r.Revision(mastercfg.SecurityKey)
 	switch who.Kind {
 	case identity.User:
-	case identity.Token: // which loses its tenants as they go
+	case identity.Token: // a deleted tenant is removed from it
 		return max(mode, r.Revision(mastercfg.APITokenKey(who.Session)))
 	default:
 		return 0
 	}
 	if s, err := foreignSession(r, who); err == nil && s != nil {
-		since := max(mode, r.Revision(mastercfg.GroupsKey), r.Revision(mastercfg.SessionKey(who.Session))) // the groups of a session are those of its login
+		since := max(mode, r.Revision(mastercfg.GroupsKey), r.Revision(mastercfg.SessionKey(who.Session))) // a session has the groups of its login
 		for _, group := range s.Groups {
 			since = max(since, r.Revision(mastercfg.BindingsKey(group, false)))
 		}
@@ -216,8 +213,7 @@ func Since(r ledger.Reader, who identity.Identity) int64 {
 	return max(mode, r.Revision(mastercfg.BindingsKey(who.Name, true)))
 }
 
-// Expires is when an identity that shows a token, or the certificate of a user, has to show another one; the zero time:
-// never.
+// Expires returns when the token or user certificate of an identity expires; zero: never.
 func Expires(r ledger.Reader, who identity.Identity) time.Time {
 	if who.Issued {
 		c, _ := ledger.Read[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(who.Name, who.KeyHash)) // else the zero time

@@ -12,19 +12,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Bound is one binding with whom it is about.
+// Bound is one binding with its principal.
 type Bound struct {
 	Principal string
-	Local     bool // a local user, else a name of another directory
+	Local     bool // a local user; false: a name of an external directory
 	mastercfg.Binding
 }
 
 const (
 	maxPrincipal = 512  // bytes of the name of a principal
-	mostBindings = 1000 // in a tenant, whose administrator may make them
+	mostBindings = 1000 // in a tenant, since its administrator may create them
 )
 
-// bindingsOf are the bindings in a record, for a change; none without it.
+// bindingsOf returns the bindings in a record, for a change; none if there is no record.
 func bindingsOf(r ledger.Reader, key string) (mastercfg.Bindings, error) {
 	if _, there := r.Get(key); !there {
 		return mastercfg.Bindings{}, nil
@@ -32,7 +32,7 @@ func bindingsOf(r ledger.Reader, key string) (mastercfg.Bindings, error) {
 	return ledger.Read[mastercfg.Bindings](r, key)
 }
 
-// Bindings are all of them, by principal.
+// Bindings returns all bindings, by principal.
 func Bindings(r ledger.Reader) ([]Bound, error) {
 	all := []Bound{}
 	err := ledger.ReadEach(r, mastercfg.BindingsPrefix, func(_ string, of mastercfg.Bindings) error {
@@ -44,7 +44,7 @@ func Bindings(r ledger.Reader) ([]Bound, error) {
 	return all, err
 }
 
-// BindingAt finds a binding by its id.
+// BindingAt returns the binding with an id.
 func BindingAt(r ledger.Reader, id string) (Bound, error) {
 	all, err := Bindings(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func BindingAt(r ledger.Reader, id string) (Bound, error) {
 	return all[i], nil
 }
 
-// Bind gives a principal a role. One that it has already is left as it is.
+// Bind assigns a role to a principal. If it already has the role nothing changes.
 func Bind(tx *ledger.Tx, principal string, local bool, g rights.Grant) (Bound, error) {
 	if err := checkGrant(tx, g); err != nil {
 		return Bound{}, err
@@ -107,7 +107,7 @@ func roomIn(r ledger.Reader, tenant string) error {
 	return nil
 }
 
-// checkGrant refuses roles that do not exist, and tenants.
+// checkGrant refuses unknown roles and tenants.
 func checkGrant(r ledger.Reader, g rights.Grant) error {
 	if !g.Valid() {
 		return fault.New(fault.Invalid, "role %.64q in tenant %.64q: want one of %v, and a tenant for viewer and tenant-admin only, %s for all",
@@ -119,7 +119,7 @@ func checkGrant(r ledger.Reader, g rights.Grant) error {
 	return nil
 }
 
-// Unbind takes a role away.
+// Unbind removes a binding.
 func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 	b, err := BindingAt(tx, id)
 	if err != nil {
@@ -134,8 +134,8 @@ func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 	return KeepingAdmin(tx, by, unbind)
 }
 
-// UnbindTenant takes all roles in a tenant away, so that nobody has one in the next
-// tenant of the name. API tokens lose the tenant, and so do join tokens, and nodes that have joined for it.
+// UnbindTenant removes all bindings in a tenant, so that none applies to a later tenant with the same name. The
+// tenant is also removed from API tokens, from join tokens, and from nodes that have joined for it.
 func UnbindTenant(tx *ledger.Tx, tenant string) error {
 	err := ledger.ReadEach(tx, mastercfg.BindingsPrefix, func(key string, of mastercfg.Bindings) error {
 		return drop(tx, key, func(b mastercfg.Binding) bool { return b.Tenant == tenant })
@@ -172,8 +172,8 @@ func UnbindTenant(tx *ledger.Tx, tenant string) error {
 	})
 }
 
-// drop takes some bindings out of a record. That of a local user stays when it is empty:
-// its revision says when the rights of the user changed (Since).
+// drop removes some bindings from a record. The record of a local user remains when it is empty: its revision is
+// the time of the last change of the user's rights (Since).
 func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	of, err := bindingsOf(tx, key)
 	if err != nil {
@@ -185,12 +185,12 @@ func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	}
 	if len(of.Bindings) == 0 && !of.Local {
 		tx.Delete(key)
-		return ledger.Write(tx, mastercfg.GroupsKey, mastercfg.GroupGone{Change: newID()}) // another one each time, else nothing were written
+		return ledger.Write(tx, mastercfg.GroupsKey, mastercfg.GroupGone{Change: newID()}) // unique: an equal record would not be written
 	}
 	return ledger.Write(tx, key, of)
 }
 
-// newID is a random UUID, as clients of the original controller expect.
+// newID returns a random UUID, as clients of the original controller expect.
 func newID() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails

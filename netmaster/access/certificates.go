@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// mostCertificates is how many a user has, with those that have ended lately: the oldest makes room.
+// mostCertificates limits the certificates of a user, with recently expired ones: the oldest is replaced.
 const mostCertificates = 16
 
-// KeepCertificate notes a certificate of a local user, at the time of its making. It counts until it expires, or the user is removed or
-// disabled or has another password, or DropCertificates.
+// KeepCertificate records a certificate of a local user when it is issued. It is valid until it expires, or the
+// user is removed, disabled or gets another password, or DropCertificates is called.
 func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 	user, err := UserAt(tx, c.User)
 	if err != nil {
@@ -36,12 +36,12 @@ func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 	return ledger.Write(tx, mastercfg.UserCertificateKey(c.User, c.Key), c)
 }
 
-// counts tells whether a certificate is one of a user as he is.
+// counts reports whether a certificate is valid for the present state of its user.
 func counts(c mastercfg.UserCertificate, user mastercfg.LocalUser, now time.Time) bool {
 	return c.Life == user.Life && mastercfg.Current(c.Created, c.Expires, now)
 }
 
-// Certificates are those of a user that count.
+// Certificates returns the valid certificates of a user.
 func Certificates(r ledger.Reader, name string, now time.Time) (all []mastercfg.UserCertificate, err error) {
 	user, err := UserAt(r, name)
 	if err != nil {
@@ -56,7 +56,7 @@ func Certificates(r ledger.Reader, name string, now time.Time) (all []mastercfg.
 	return all, err
 }
 
-// DropCertificates ends all certificates of a user.
+// DropCertificates revokes all certificates of a user.
 func DropCertificates(tx *ledger.Tx, name string) error {
 	return ledger.ReadEach(tx, mastercfg.UserCertificateKey(name, ""), func(key string, _ mastercfg.UserCertificate) error {
 		tx.Delete(key)
@@ -64,7 +64,7 @@ func DropCertificates(tx *ledger.Tx, name string) error {
 	})
 }
 
-// holdsCertificate fails unless the certificate that a user shows is one that counts.
+// holdsCertificate returns an error unless the certificate of the identity is valid.
 func holdsCertificate(r ledger.Reader, user mastercfg.LocalUser, who identity.Identity, now time.Time) error {
 	c, err := ledger.ReadShared[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(user.Name, who.KeyHash))
 	if fault.Is(err, fault.NotFound) || err == nil && !counts(*c, user, now) {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// remembered is how long what has expired is kept: whoever shows it, or lists it, is told that it has. A leader whose clock is ahead
-	// takes nothing away for good that is still good by those of the others, unless it is ahead by more than this, and then no certificate is
-	// good any more by its clock.
+	// remembered is how long expired records are retained, so that refusals and listings can say that they have
+	// expired. A leader whose clock is ahead does not remove a record that is valid by the clocks of the others,
+	// unless it is ahead by more than this; then no certificate is valid by its clock either.
 	remembered = pki.LeafLife
-	// forgottenAtOnce is how many records go in one transaction.
+	// forgottenAtOnce is how many records are removed in one transaction.
 	forgottenAtOnce = 32
 )
 
-// Ledger is the way to the state.
+// Ledger is the access to the state.
 type Ledger interface {
 	Update(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 	View(read func(r ledger.Reader) error) error
 }
 
-// Forget removes the sessions and join tokens that expired long ago. Those of users who log in no more, and tokens that
-// nobody removes, would be there for ever. API tokens stay: they have names that somebody has given them, and still tell
-// him, when a program is refused, what it had.
+// Forget removes the sessions and join tokens that expired long ago. Those of users who no longer log in, and
+// tokens that nobody removes, would remain for ever. API tokens are retained: they have names chosen by users, and
+// show, when a program is refused, which rights it had.
 func Forget(ctx context.Context, l Ledger, now time.Time) error {
 	var old []string
 	noteOld := func(key string, e expiring) error {
@@ -51,7 +51,7 @@ func Forget(ctx context.Context, l Ledger, now time.Time) error {
 	return nil
 }
 
-// forget removes those of some records that are there, and old, still.
+// forget removes those of some records that still exist and are still old.
 func forget(tx *ledger.Tx, keys []string, now time.Time) {
 	for _, key := range keys {
 		if e, err := ledger.Read[expiring](tx, key); err == nil && e.isOld(now) {
@@ -60,12 +60,12 @@ func forget(tx *ledger.Tx, keys []string, now time.Time) {
 	}
 }
 
-// expiring is what the records have in common.
+// expiring has the common fields of the records.
 type expiring struct {
 	Expires time.Time `json:"expires"`
 }
 
-// isOld is false of a record that does not say when it ends.
+// isOld returns false for a record without an expiry.
 func (e expiring) isOld(now time.Time) bool {
 	return !e.Expires.IsZero() && now.Sub(e.Expires) >= remembered
 }

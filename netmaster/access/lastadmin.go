@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// KeepingAdmin makes a change and refuses it, if a user or a token makes it, after which nobody could administer the cluster any
-// more: he would lock everybody out but root. Where nobody could before, as where a token is the only admin, it takes nothing away.
-// An admin is a local user who is not disabled, and a group whose directory or provider the cluster knows; who is in
-// it, only that can tell. API tokens do not count: they end.
+// KeepingAdmin makes a change, and refuses it if it is made by a user or a token and no administrator would be
+// left who can log in: only root could then manage the cluster. If there was none before either, as where a token
+// is the only admin, nothing is refused. Administrators are local users who are not disabled, and groups of a
+// configured directory or provider, whose members are unknown here. API tokens do not count: they expire.
 func KeepingAdmin(r ledger.Reader, by identity.Identity, change func() error) error {
 	if by.Kind != identity.User && by.Kind != identity.Token {
 		return change()
@@ -42,7 +42,7 @@ func hasAdmin(r ledger.Reader) (found bool, err error) {
 	return found, err
 }
 
-// mayLogIn tells whether somebody can whom bindings are about.
+// mayLogIn reports whether the principal of bindings can log in.
 func mayLogIn(r ledger.Reader, of mastercfg.Bindings) bool {
 	if of.Local {
 		user, err := UserAt(r, of.Principal)

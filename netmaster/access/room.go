@@ -7,16 +7,16 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// given is something of a user of which he has so many at most.
+// given is an item of which a user may have a limited number.
 type given struct {
 	key     string
 	counts  bool
 	created time.Time
 }
 
-// makeRoom drops of what a user has until there is room for one more: first what does not count, then the oldest. What
-// has ended stays while there is room, until Forget: a netmaster whose clock is ahead takes it for ended, and the next
-// one knows better.
+// makeRoom removes items of a user until there is room for one more: first invalid ones, then the oldest. Expired
+// items are retained while there is room, until Forget: they may be expired only by the clock of a netmaster that
+// is ahead.
 func makeRoom(tx *ledger.Tx, all []given, most int) {
 	slices.SortFunc(all, func(a, b given) int {
 		switch {

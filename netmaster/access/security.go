@@ -8,13 +8,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ModeOf is how far the cluster is closed.
+// ModeOf returns the security mode of the cluster.
 func ModeOf(r ledger.Reader) (mastercfg.SecurityMode, error) {
 	s, err := SecurityOf(r)
 	return s.Mode, err
 }
 
-// SecurityOf is the record that says so. A cluster that has none is open.
+// SecurityOf returns the record of security. A cluster without one is open.
 func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
 	if _, there := r.Get(mastercfg.SecurityKey); !there {
 		return mastercfg.Security{Mode: mastercfg.SecurityOpen}, nil
@@ -27,8 +27,8 @@ func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
 	return s, err
 }
 
-// SetSecurity writes the record. In a cluster that was open it ends all join tokens: netmasters give out none then, but those
-// of earlier versions have given one to everybody who asked.
+// SetSecurity writes the record. In a cluster that was open it removes all join tokens: present netmasters issue
+// none then, but those of earlier versions issued them to every client.
 func SetSecurity(tx *ledger.Tx, is mastercfg.Security) error {
 	was, err := ModeOf(tx)
 	if err != nil {

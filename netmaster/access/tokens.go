@@ -11,8 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CreateToken makes an API token with a role in some tenants, "*" for everywhere. Its
-// text is not stored.
+// CreateToken creates an API token with a role in some tenants, "*" for all. Its text is not stored.
 func CreateToken(tx *ledger.Tx, name string, role rights.Role, tenants []string, life time.Duration, by identity.Identity, now time.Time) (mastercfg.APIToken, string, error) {
 	var none mastercfg.APIToken
 	if err := accounts.CheckName(name); err != nil {
@@ -41,7 +40,7 @@ func CreateToken(tx *ledger.Tx, name string, role rights.Role, tenants []string,
 	return token, made.Text, ledger.Write(tx, mastercfg.APITokenKey(token.ID), token)
 }
 
-// TokenNamed finds an API token.
+// TokenNamed returns the API token with a name.
 func TokenNamed(r ledger.Reader, name string) (found mastercfg.APIToken, err error) {
 	err = ledger.ReadEach(r, mastercfg.APITokenKey(accounts.Owner(name)), func(_ string, t mastercfg.APIToken) error {
 		if t.Name == name {
@@ -55,7 +54,7 @@ func TokenNamed(r ledger.Reader, name string) (found mastercfg.APIToken, err err
 	return found, err
 }
 
-// DeleteToken takes an API token away.
+// DeleteToken deletes an API token.
 func DeleteToken(tx *ledger.Tx, name string) error {
 	token, err := TokenNamed(tx, name)
 	if err == nil {
@@ -65,16 +64,16 @@ func DeleteToken(tx *ledger.Tx, name string) error {
 	return err
 }
 
-// HourOf is the hour of a use of a token, as it is stored.
+// HourOf returns the hour of a use of a token, as it is stored.
 func HourOf(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
 
-// IsNews tells whether an hour of a use replaces the one that is known. A clock that went back changes nothing, but for
-// what one that was far ahead has noted, which would hide each use until then.
+// IsNews reports whether an hour of a use replaces the known one. An earlier hour does not, except where the known
+// one is far in the future, written with a wrong clock, which would hide every use until then.
 func IsNews(hour, known time.Time) bool {
 	return hour.After(known) || known.Sub(hour) > mastercfg.ClocksApart
 }
 
-// NoteUses stores the hours in which API tokens were used, by their ids. A token that was deleted meanwhile leaves nothing.
+// NoteUses stores the hours in which API tokens were used, by id. Tokens deleted meanwhile are skipped.
 func NoteUses(tx *ledger.Tx, hours map[string]time.Time) error {
 	for id, hour := range hours {
 		if _, there := tx.Get(mastercfg.APITokenKey(id)); !there || !IsNews(hour, LastUse(tx, id)) {
@@ -87,8 +86,8 @@ func NoteUses(tx *ledger.Tx, hours map[string]time.Time) error {
 	return nil
 }
 
-// LastUse is the hour in which an API token was used last; zero: it was not, or its record cannot be read, which the next
-// use replaces.
+// LastUse returns the hour in which an API token was last used; zero: it was not used, or its record cannot be
+// read and is replaced at the next use.
 func LastUse(r ledger.Reader, id string) time.Time {
 	use, err := ledger.Read[mastercfg.TokenUse](r, mastercfg.TokenUseKey(id))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// UserAt finds a local user.
+// UserAt returns the local user with a name.
 func UserAt(r ledger.Reader, name string) (mastercfg.LocalUser, error) {
 	user, err := ledger.Read[mastercfg.LocalUser](r, mastercfg.UserKey(name))
 	if fault.Is(err, fault.NotFound) {
@@ -21,8 +21,7 @@ func UserAt(r ledger.Reader, name string) (mastercfg.LocalUser, error) {
 	return user, err
 }
 
-// HasUser tells whether there is a local user of a name, in whatever case: directories compare names
-// without it.
+// HasUser reports whether there is a local user with a name, regardless of case, as directories compare names.
 func HasUser(r ledger.Reader, name string) (local bool) {
 	r.Range(mastercfg.UserPrefix, func(key string, _ []byte) bool {
 		local = strings.EqualFold(strings.TrimPrefix(key, mastercfg.UserPrefix), name)
@@ -31,7 +30,7 @@ func HasUser(r ledger.Reader, name string) (local bool) {
 	return local
 }
 
-// CreateUser stores a new user, whose password is a hash.
+// CreateUser stores a new user, with the hash of the password.
 func CreateUser(tx *ledger.Tx, user mastercfg.LocalUser, now time.Time) error {
 	key := mastercfg.UserKey(user.Name)
 	if _, there := tx.Get(key); there {
@@ -41,14 +40,14 @@ func CreateUser(tx *ledger.Tx, user mastercfg.LocalUser, now time.Time) error {
 	return ledger.Write(tx, key, user)
 }
 
-// UserChange is what is changed of a user; nil: nothing of it.
+// UserChange is a change of a user; nil: unchanged.
 type UserChange struct {
 	FirstName, LastName *string
-	Disabled            *bool   // where it changes, sessions and certificates end
-	Password            *string // a hash; they end, too
+	Disabled            *bool   // a change ends sessions and certificates
+	Password            *string // a hash; it ends them, too
 }
 
-// ChangeUser changes a user and returns him as he is then.
+// ChangeUser changes a user and returns the new state.
 func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserChange) (mastercfg.LocalUser, error) {
 	user, err := UserAt(tx, name)
 	if err != nil {
@@ -59,7 +58,7 @@ func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserCha
 	set(&user.Password, change.Password)
 	wasDisabled := user.Disabled
 	set(&user.Disabled, change.Disabled)
-	if change.Password != nil || user.Disabled != wasDisabled { // also who is enabled: earlier versions have left him what he had
+	if change.Password != nil || user.Disabled != wasDisabled { // also when enabled: earlier versions did not remove them
 		user.Life = rand.Text()
 	}
 	write := func() error { return ledger.Write(tx, mastercfg.UserKey(name), user) }
@@ -75,7 +74,7 @@ func set[T any](field, to *T) {
 	}
 }
 
-// DeleteUser takes a user away, with his sessions, certificates and roles.
+// DeleteUser deletes a user, with all sessions, certificates and roles.
 func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	if _, err := UserAt(tx, name); err != nil {
 		return err
@@ -91,8 +90,8 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	})
 }
 
-// EndSessions ends those of a user, whether he is local or of another directory, and tells how many there were. Who may log in there
-// may begin another one.
+// EndSessions ends the sessions of a user, local or of an external directory, and returns their number. The user
+// may log in again.
 func EndSessions(tx *ledger.Tx, name string) (ended int, err error) {
 	err = eachSession(tx, name, func(key string, _ mastercfg.Session) {
 		tx.Delete(key)
@@ -101,12 +100,11 @@ func EndSessions(tx *ledger.Tx, name string) (ended int, err error) {
 	return ended, err
 }
 
-// mostSessions is how many a user has, with those that have ended lately: the oldest makes room.
+// mostSessions limits the sessions of a user, with recently expired ones: the oldest is replaced.
 const mostSessions = 100
 
-// Login begins a session of a user whose password was right for a hash, and stores the
-// new form of the hash unless that is empty. It fails with ErrNobody if the user has
-// changed since.
+// Login creates a session of a user whose password was verified with hash, and stores the renewed hash unless that
+// is empty. It fails with ErrNobody if the user has changed since.
 func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.Token, error) {
 	user, err := UserAt(tx, name)
 	if fault.Is(err, fault.NotFound) || err == nil && (user.Disabled || user.Password != hash) {
@@ -129,9 +127,8 @@ func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.T
 		ID: token.ID, User: name, Life: user.Life, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
 }
 
-// LoginForeign begins a session of a user whom another directory knows, in some groups.
-// What they may is asked for at each request. It fails with ErrNobody if there is a local
-// user of the name by now.
+// LoginForeign creates a session of a user of an external directory, in some groups. The rights are evaluated at
+// each request. It fails with ErrNobody if there is now a local user with the name.
 func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (accounts.Token, error) {
 	if HasUser(tx, name) {
 		return accounts.Token{}, errNotAuthenticated("user %s is a local user", name)
@@ -144,7 +141,7 @@ func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (a
 		ID: token.ID, User: name, Groups: groups, Foreign: true, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
 }
 
-// roomForSession has a user have one session less than the most.
+// roomForSession makes room for one more session of a user.
 func roomForSession(tx *ledger.Tx, name string, now time.Time) error {
 	var all []given
 	err := eachSession(tx, name, func(key string, s mastercfg.Session) {
@@ -154,7 +151,7 @@ func roomForSession(tx *ledger.Tx, name string, now time.Time) error {
 	return err
 }
 
-// eachSession visits the sessions of a user.
+// eachSession calls visit for the sessions of a user.
 func eachSession(r ledger.Reader, name string, visit func(key string, s mastercfg.Session)) error {
 	return ledger.ReadEach(r, mastercfg.SessionKey(accounts.Owner(name)), func(key string, s mastercfg.Session) error {
 		if s.User == name {
@@ -164,7 +161,7 @@ func eachSession(r ledger.Reader, name string, visit func(key string, s mastercf
 	})
 }
 
-// Logout ends the session that an identity shows. API tokens and certificates have none.
+// Logout ends the session of an identity. API tokens and certificates have none.
 func Logout(tx *ledger.Tx, who identity.Identity) {
 	if who.Kind == identity.User && who.Session != "" {
 		tx.Delete(mastercfg.SessionKey(who.Session))

@@ -7,11 +7,11 @@
 //	task.go      a password to hash, or to compare with a hash
 //	workers.go   processes that hash, so that requests do not wait for it
 //	worker.go    such a process
-//	turns.go     the queue of those that wait to hash
-//	token.go     tokens: made, taken apart, compared
+//	turns.go     the queue for hashing
+//	token.go     tokens: creation, parsing, comparison
 //	guesses.go   the delays after wrong passwords, and the rank in the queue
 //
-// Nothing here can give a password or a token back. The time is an argument.
+// No password or token can be recovered from the stored data. The time is an argument.
 package accounts
 
 import (
@@ -30,7 +30,7 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.@-]+$`)
 
-// CheckName refuses what is no name of a user or a token.
+// CheckName refuses invalid names of users and tokens.
 func CheckName(name string) error {
 	if len(name) > MaxName || !nameForm.MatchString(name) || name == "." || name == ".." {
 		return fault.New(fault.Invalid, "name %.64q: want 1 to %d letters, digits and _ . @ -", name, MaxName)
@@ -38,8 +38,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckPassword refuses a new password by its length alone, in bytes. The error
-// does not show it.
+// CheckPassword refuses a new password only by its length, in bytes. The error does not show it.
 func CheckPassword(password string) error {
 	if n := len(password); n < MinPassword || n > MaxPassword || !utf8.ValidString(password) {
 		return fault.New(fault.Invalid, "password: want %d to %d bytes of UTF-8, it has %d", MinPassword, MaxPassword, n)

@@ -10,19 +10,19 @@ import (
 // Limits of password guessing.
 const (
 	freeGuesses  = 5               // of one account from one source
-	firstDelay   = time.Second     // after those; each further one doubles it
-	longestDelay = 5 * time.Minute // without a guess for twice that time, the pair is forgotten
-	perSource    = 20              // tries a second, whatever the accounts
-	remembered   = 1 << 16         // pairs of account and source, and as many sources
+	firstDelay   = time.Second     // after those; each further wrong guess doubles it
+	longestDelay = 5 * time.Minute // a pair without a guess for twice that time is dropped
+	perSource    = 20              // attempts per second, for all accounts
+	remembered   = 1 << 16         // maximum number of pairs of account and source, and of sources
 	forgotten    = 2 * longestDelay
 	halfForgiven = longestDelay        // half-life of the counts of a source, and of an account from a source
-	freeUses     = 100                 // right passwords of an account from a source, until others are ranked before
+	freeUses     = 100                 // right passwords of an account from a source, before its rank gets worse
 	familiarFor  = 30 * 24 * time.Hour // how long an account counts as known from a source, after a right password
 )
 
-// Guesses decides whether a password may be tried now, and ranks tries in the queue for hashing. Delays are
-// per account and source: guessing from one source does not lock the account for others, and sessions
-// go on. It is in memory only: a new leader begins with an empty one.
+// Guesses decides whether a password may be tried now, and ranks attempts in the queue for hashing. Delays are per
+// account and source: guessing from one source does not lock the account for others, and sessions continue. It is
+// in memory only: a new leader begins with an empty one.
 type Guesses struct {
 	mu       sync.Mutex
 	tries    map[pair]*tries
@@ -33,13 +33,13 @@ type Guesses struct {
 // pair is an account, tried from a source.
 type pair struct{ account, source string }
 
-// tries are the wrong tries of a pair.
+// tries are the wrong attempts of a pair.
 type tries struct {
 	count int
 	last  time.Time
 }
 
-// wait is how long after the last try the next one may come.
+// wait returns how long after the last attempt the next one may be made.
 func (t *tries) wait() time.Duration {
 	if t.count < freeGuesses {
 		return 0
@@ -49,15 +49,15 @@ func (t *tries) wait() time.Duration {
 
 // familiar are the right passwords of a pair.
 type familiar struct {
-	last time.Time // when the password was right last
+	last time.Time // when the password was last right
 	uses fading
 }
 
-// source are the tries from a source, of all accounts.
+// source has the attempts from a source, for all accounts.
 type source struct {
-	last     time.Time // when the last second began
+	last     time.Time // start of the last second
 	inSecond int
-	wrong    fading // tries that were not right
+	wrong    fading // wrong attempts
 }
 
 // fading is a count that decays with time.
@@ -66,7 +66,7 @@ type fading struct {
 	at    time.Time
 }
 
-// now is the count at a time.
+// now returns the count at a time.
 func (f *fading) now(now time.Time) float64 {
 	if since := now.Sub(f.at); since > 0 {
 		f.count *= math.Exp2(-float64(since) / float64(halfForgiven))
@@ -75,16 +75,16 @@ func (f *fading) now(now time.Time) float64 {
 	return f.count
 }
 
-// add counts n more, or less.
+// add adds n, which may be negative.
 func (f *fading) add(n float64, now time.Time) { f.count = max(0, f.now(now)+n) }
 
-// NewGuesses makes an empty Guesses.
+// NewGuesses returns an empty Guesses.
 func NewGuesses() *Guesses {
 	return &Guesses{tries: map[pair]*tries{}, sources: map[string]*source{}, familiar: map[pair]*familiar{}}
 }
 
-// Admit counts a try, as a wrong one until Right says otherwise, and returns 0; or
-// how long the caller has to wait before it may try, and counts nothing.
+// Admit counts an attempt, as a wrong one until Right is called, and returns 0; or it returns how long the caller
+// has to wait before the next attempt, and counts nothing.
 func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,10 +114,10 @@ func (g *Guesses) from(address string, now time.Time) *source {
 	return entryOf(g.sources, address, now, forgotten, func(s *source) time.Time { return s.last })
 }
 
-// Rank is the rank of a try in the queue: the lower, the earlier. It is 0 if the right password of the account
-// has come from that source before. Otherwise it rises with the wrong tries of the source lately, of
-// all accounts, so that sources that guess wait behind others. More than freeUses right passwords of a pair
-// raise it as well: no client can take all hashing for itself.
+// Rank returns the rank of an attempt in the queue: the lower, the earlier. It is 0 if the right password of the
+// account was given from that source before. Otherwise it rises with the recent wrong attempts of the source, for
+// all accounts, so that guessing sources wait behind others. More than freeUses right passwords of a pair raise it
+// as well: no client can occupy all hashing.
 func (g *Guesses) Rank(account, address string, now time.Time) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,7 +136,7 @@ func (g *Guesses) rank(p pair, now time.Time) int {
 	return 1 + int(g.from(p.source, now).wrong.now(now)) + often
 }
 
-// RankOfChange is the rank of a change of a password by a user who is logged in. It counts as a use of a right password,
+// RankOfChange returns the rank of a password change by a logged-in user. It counts as a use of a right password,
 // but does not make the pair a known one.
 func (g *Guesses) RankOfChange(account, address string, now time.Time) int {
 	g.mu.Lock()
@@ -150,7 +150,7 @@ func (g *Guesses) familiarOf(p pair, now time.Time) *familiar {
 	return entryOf(g.familiar, p, now, familiarFor, func(f *familiar) time.Time { return f.last })
 }
 
-// Right forgets the tries of an account from a source: the last one was right.
+// Right clears the wrong attempts of an account from a source: the last one was right.
 func (g *Guesses) Right(account, address string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +169,7 @@ func (g *Guesses) takeBackFailure(address string, now time.Time) {
 	}
 }
 
-// Unanswered takes a try back altogether: the directory, for example, did not answer.
+// Unanswered removes an attempt completely: the directory, for example, did not answer.
 func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +177,8 @@ func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.takeBackFailure(Source(address), now)
 }
 
-// Unjudged takes a try back for which there was no room in the queue, for its account only. It still counts for the
-// source: the rank of a source that sends more than there is room for rises with each try.
+// Unjudged removes an attempt that found the queue full, for its account only. It still counts for the source: the
+// rank of a source that sends more than the queue can hold rises with each attempt.
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,8 +191,8 @@ func (g *Guesses) takeBackFamiliar(account, address string) {
 	}
 }
 
-// entryOf returns the entry of a key, and makes it if necessary; if there are too many, it evicts one that was not used for long,
-// or is older than life.
+// entryOf returns the entry of a key, and creates it if necessary; if there are too many, it evicts one that was
+// not used for long, or is older than life.
 func entryOf[K comparable, V any](all map[K]*V, key K, now time.Time, life time.Duration, last func(*V) time.Time) *V {
 	if v := all[key]; v != nil {
 		return v
@@ -205,7 +205,7 @@ func entryOf[K comparable, V any](all map[K]*V, key K, now time.Time, life time.
 	return v
 }
 
-// evict drops what is over among some entries, and the oldest of them if nothing is.
+// evict removes the expired ones among some entries, or the oldest of them if none is expired.
 func evict[K comparable, V any](all map[K]*V, now time.Time, life time.Duration, last func(*V) time.Time) {
 	const some = 64
 	var oldest K
@@ -228,7 +228,7 @@ func evict[K comparable, V any](all map[K]*V, now time.Time, life time.Duration,
 	}
 }
 
-// Source is what a host has one of: its address, or its network of IPv6.
+// Source returns the source of a client: its address, or its IPv6 network.
 func Source(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

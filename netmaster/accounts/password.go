@@ -13,18 +13,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Cost is what one hash takes, for argon2id.
+// Cost has the cost parameters of argon2id.
 type Cost struct {
 	Memory  uint32 // KiB
 	Time    uint32 // passes over it
 	Threads uint8
 }
 
-// DefaultCost is that of RFC 9106 for servers with little memory.
+// DefaultCost is the recommendation of RFC 9106 for servers with little memory.
 var DefaultCost = Cost{Memory: 64 << 10, Time: 3, Threads: 1}
 
-// most bounds what a stored hash may ask for, so that a record that somebody has
-// changed does not take the machine's memory.
+// most limits the cost of a stored hash, so that a manipulated record cannot use up the machine's memory.
 var most = Cost{Memory: 256 << 10, Time: 16, Threads: 4}
 
 const (
@@ -32,11 +31,10 @@ const (
 	digestSize = 32
 )
 
-// encoding is that of the PHC string format: base64 without padding.
+// encoding is the base64 of the PHC string format, without padding.
 var encoding = base64.RawStdEncoding.Strict()
 
-// hash makes the stored form of a password:
-// $argon2id$v=19$m=65536,t=3,p=1$<salt>$<digest>.
+// hash returns the stored form of a password: $argon2id$v=19$m=65536,t=3,p=1$<salt>$<digest>.
 func (c Cost) hash(password string) string {
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
@@ -51,14 +49,14 @@ func (c Cost) prefix() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, c.Memory, c.Time, c.Threads)
 }
 
-// stored is a hash taken apart.
+// stored is a parsed hash.
 type stored struct {
 	cost         Cost
 	salt, digest []byte
-	bcrypt       []byte // of the original controller; then nothing else
+	bcrypt       []byte // a hash of the original controller; the other fields are zero then
 }
 
-// parse takes a stored hash apart. Errors do not show it.
+// parse parses a stored hash. Errors do not show it.
 func parse(text string) (s stored, err error) {
 	if strings.HasPrefix(text, "$2") {
 		cost, err := bcrypt.Cost([]byte(text))
@@ -87,10 +85,10 @@ func parse(text string) (s stored, err error) {
 	return s, nil
 }
 
-// bcryptMost is the largest cost that is taken; the original uses 13.
+// bcryptMost is the highest accepted cost; the original uses 13.
 const bcryptMost = 14
 
-// matches compares a password with the hash, in a time that does not tell where they differ.
+// matches compares a password with the hash, in constant time.
 func (s stored) matches(password string) bool {
 	if s.bcrypt != nil {
 		return bcrypt.CompareHashAndPassword(s.bcrypt, []byte(password)) == nil

@@ -5,17 +5,17 @@ import (
 	"runtime/metrics"
 )
 
-// task is one hash, made or compared with.
+// task is one hash to compute, or to compare with.
 type task struct {
 	Password string
-	Against  string // the hash that is compared with; empty: one is made
-	Cost     Cost   // of the hash that is made
+	Against  string // hash to compare with; empty: compute one
+	Cost     Cost   // of a computed hash
 }
 
-// result is what comes of it.
+// result is the result of a task.
 type result struct {
-	Hash  string // that was made
-	Right bool   // the password is that of Against
+	Hash  string // the computed hash
+	Right bool   // the password matches Against
 }
 
 func (t task) do() (r result) {
@@ -27,11 +27,11 @@ func (t task) do() (r result) {
 	return result{Right: err == nil && against.matches(t.Password)}
 }
 
-// quietHeap is a heap, in bytes, that takes longer to look at than a hash takes.
+// quietHeap is the size of a heap, in bytes, whose collection takes longer than a hash.
 const quietHeap = 256 << 20
 
-// collect frees what a hash used before the next one begins: the collector by itself comes when the heap has doubled,
-// and by then the memory of several hashes has come and gone. A heap of quietHeap and more it leaves to that.
+// collect frees the memory of a hash before the next one: by itself the collector runs when the heap has doubled,
+// after several hashes. With a heap of quietHeap or more it leaves it to that.
 func collect() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

@@ -11,27 +11,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// How long tokens last.
+// Lifetimes of tokens.
 const (
 	SessionLife      = 10 * time.Hour // from a login, as in the original
 	DefaultTokenLife = 90 * 24 * time.Hour
 	LongestTokenLife = 365 * 24 * time.Hour
 )
 
-// A token is ctv1_<id>_<secret>: the id finds the record, the secret proves. Of the
-// secret only the digest is stored.
+// A token is ctv1_<id>_<secret>: the id identifies the record, the secret is the proof. Only a digest of the
+// secret is stored.
 const tokenPrefix = "ctv1_"
 
 var tokenForm = regexp.MustCompile(`^ctv1_([0-9a-f]{32})_([0-9a-f]{64})$`)
 
-// Token is a new token, whose text is shown once.
+// Token is a new token; its text is shown once.
 type Token struct {
 	ID     string
 	Digest string // of the secret: what is stored
 	Text   string
 }
 
-// NewToken makes a token. The ids of all tokens of one owner begin with Owner.
+// NewToken returns a new token. The ids of all tokens of one owner begin with Owner.
 func NewToken(owner string) Token {
 	random := make([]byte, 8+32)
 	_, _ = rand.Read(random) // never fails
@@ -39,14 +39,13 @@ func NewToken(owner string) Token {
 	return Token{ID: id, Digest: digest(secret), Text: tokenPrefix + id + "_" + secret}
 }
 
-// Owner is what the ids of an owner's tokens begin with, so that they can be listed.
-// Owners are compared by name beside that.
+// Owner returns the prefix of the ids of an owner's tokens, for listings. Owners are compared by name in addition.
 func Owner(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
 
-// ParseToken takes the text of a token apart. The error does not show it.
+// ParseToken splits the text of a token. The error does not show it.
 func ParseToken(text string) (id, secret string, err error) {
 	parts := tokenForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -55,8 +54,7 @@ func ParseToken(text string) (id, secret string, err error) {
 	return parts[1], parts[2], nil
 }
 
-// Proves tells whether a secret is the one with a digest, in a time that does not
-// tell where they differ.
+// Proves reports whether a secret has a digest, in constant time.
 func Proves(secret, stored string) bool {
 	return subtle.ConstantTimeCompare([]byte(digest(secret)), []byte(stored)) == 1
 }

@@ -9,28 +9,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// turns lets few work at a time and bounds how many wait for that. Of those that wait, the
-// one with the lowest rank is next, and of several with the same rank the one that came first.
-// Whoever comes when all places are taken gets the place of somebody with a higher rank, if
-// there is one, who is told to come later; so is who has waited for as long as patience, since
-// others with a lower rank may come without end.
+// turns limits how many callers work and how many wait. The waiter with the lowest rank is next; among equal ranks
+// the first to arrive. If all places are taken, a new waiter takes the place of one with a higher rank, if there
+// is one. A waiter that loses its place fails as unavailable; so does one that has waited for patience, since
+// others with a lower rank may arrive without end.
 type turns struct {
 	atOnce, most int
 	patience     time.Duration
 
 	mu      sync.Mutex
 	working int
-	waiting []*waiter // next first
+	waiting []*waiter // next one first
 }
 
-// waiter is somebody who waits.
+// waiter is a waiting caller.
 type waiter struct {
 	rank int
-	told chan error // once: nil, it is his turn
+	told chan error // gets one value: nil when its turn has come
 }
 
-// wait returns when it is the caller's turn, who calls done then. It fails as unavailable
-// if others go first and too many wait or too long, or when ctx ends.
+// wait returns nil when it is the caller's turn; the caller then has to call done. The error is Unavailable if too
+// many wait, or too long, or when ctx ends.
 func (t *turns) wait(ctx context.Context, rank int) error {
 	w := &waiter{rank, make(chan error, 1)}
 	t.enter(w)
@@ -71,7 +70,7 @@ func busy() error {
 	return fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
 }
 
-// leave takes back a waiter who does not listen any more.
+// leave removes a waiter that does not receive any more.
 func (t *turns) leave(w *waiter) {
 	t.mu.Lock()
 	at := slices.Index(t.waiting, w)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve does the tasks that it reads and writes their results, until there are no more: it is the whole work of a process
-// of Workers. Call GiveWay before.
+// Serve reads tasks and writes their results until the end of the input: it is the main loop of a process of
+// Workers. Call GiveWay before.
 func Serve(in io.Reader, out io.Writer) error {
 	tasks, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -29,21 +29,22 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// GiveWay has the kernel run the program while nothing else of its group wants the processor (SCHED_IDLE): any other thread that wakes
-// takes it at once, where one of the lowest priority (nice 19) keeps it for some milliseconds. It is for the beginning of main:
-// threads inherit the policy, and those that the runtime has started have another one, so the program begins anew with it. It
-// returns when it has the policy, or cannot have it.
+// GiveWay sets the policy SCHED_IDLE, under which the kernel runs the program only while no other program of its
+// group needs the processor: any other thread that wakes gets it at once, where one of the lowest priority (nice
+// 19) retains it for some milliseconds. Call it at the beginning of main: threads inherit the policy, but those
+// that the runtime has already started have another one, so the program executes itself again. It returns if it
+// has the policy, or cannot have it.
 func GiveWay() {
 	if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy == unix.SCHED_IDLE {
 		return
 	}
-	runtime.LockOSThread() // the thread that is replaced is the one with the policy
+	runtime.LockOSThread() // the thread with the policy must be the one that executes
 	defer runtime.UnlockOSThread()
 	var priority int32 // struct sched_param
-	// Not sched_setattr, whose policy systemd's RestrictRealtime cannot see.
+	// Not sched_setattr: systemd's RestrictRealtime cannot check its policy.
 	_, _, _ = unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, unix.SCHED_IDLE, uintptr(unsafe.Pointer(&priority)))
 	if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_IDLE {
-		return // it would begin anew for ever
+		return // it would execute itself for ever
 	}
 	_ = unix.Exec("/proc/self/exe", os.Args, os.Environ())
 }

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// keptFor is for how long a worker that has nothing to do is kept, with the memory of a hash.
+	// keptFor is how long an idle worker is retained, with the memory of a hash.
 	keptFor = 10 * time.Second
-	// patience is how long a worker may take for a hash: it starts in a twentieth of a second and hashes in a tenth, and
-	// on a machine that is busy all the time it hashes never.
+	// patience is how long a worker may take for a hash: it starts in 50 ms and hashes in 100 ms, but on a machine
+	// that is always busy it never hashes.
 	patience = time.Second
-	// pause is for how long nothing is asked of workers after one that took longer: each turn would take that much longer.
+	// pause is how long no worker is used after one that took too long: each hash would take that much longer.
 	pause = time.Minute
 )
 
-// Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: threads of
-// this process could not give way like that, as the collector of garbage waits for all of them, and a hash is worked on
-// by any. They are started when there is something to hash, and end some seconds after. What they do not do in time,
-// this process does.
+// Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash. Threads
+// of this process cannot have such a priority: the garbage collector waits for all of them, and any of them may
+// run a hash. Workers are started on demand, and end some seconds later. This process computes the hashes that
+// they do not complete in time.
 type Workers struct {
 	command  []string // program and arguments
 	keptFor  time.Duration
@@ -41,26 +41,26 @@ type Workers struct {
 	ending sync.WaitGroup
 
 	mu      sync.Mutex
-	resting []*worker // with nothing to do
-	late    time.Time // when one took too long
+	resting []*worker // idle ones
+	late    time.Time // when a worker took too long
 }
 
-// NewWorkers makes workers of a command that calls Serve with its standard input and output. Call Close.
+// NewWorkers returns workers of a command that calls Serve with its standard input and output. Call Close.
 func NewWorkers(log *logrus.Entry, command ...string) *Workers {
 	w := &Workers{command: command, keptFor: keptFor, patience: patience, log: log}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
 
-// Close ends the workers and waits for them. Tasks are done by this process then.
+// Close ends the workers and waits for them. Later tasks run in this process.
 func (w *Workers) Close() {
 	w.mu.Lock()
-	w.stop() // none is started from here on
+	w.stop() // no worker is started after this
 	w.mu.Unlock()
 	w.ending.Wait()
 }
 
-// do does a task, in any case.
+// do runs a task, by a worker or in this process.
 func (w *Workers) do(t task) result {
 	if w == nil || w.paused() {
 		return t.do()
@@ -81,7 +81,7 @@ func (w *Workers) paused() bool {
 	return !w.late.IsZero() && time.Since(w.late) < pause
 }
 
-// ask has a worker do a task. One that fails is ended.
+// ask passes a task to a worker. A worker that fails is ended.
 func (w *Workers) ask(t task) (r result, err error) {
 	p, err := w.take()
 	if err != nil {
@@ -109,12 +109,12 @@ func (w *Workers) ask(t task) (r result, err error) {
 type worker struct {
 	tasks   *json.Encoder
 	results *json.Decoder
-	input   io.Closer // ends it when it has nothing to do
+	input   io.Closer // closing it ends an idle worker
 	kill    context.CancelFunc
 	tired   *time.Timer
 }
 
-// take gives the caller a worker that rests, or a new one.
+// take returns an idle worker, or a new one.
 func (w *Workers) take() (*worker, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *Workers) take() (*worker, error) {
 	return w.start()
 }
 
-// rest keeps a worker for the next task.
+// rest retains a worker for the next task.
 func (w *Workers) rest(p *worker) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *Workers) rest(p *worker) {
 	w.resting = append(w.resting, p)
 }
 
-// start makes a process, without the environment of this one.
+// start starts a process, without the environment of this one.
 func (w *Workers) start() (*worker, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err

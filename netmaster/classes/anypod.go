@@ -2,10 +2,11 @@ package classes
 
 import "slices"
 
-// A rule whose peers are all pods of the cluster can say so, or list the classes that there are. A list is written anew with each
-// class that comes or goes, for every such rule. Agents of earlier versions know lists only.
+// A rule whose peers are all pods of the cluster can be written as a rule about any pod, or as a list of all
+// classes. Such lists are rewritten with each class that is added or removed, for every such rule. Agents of
+// earlier versions support lists only.
 
-// UseAnyPod says whether rules are written as ones about any pod, from now on.
+// UseAnyPod sets whether rules are written as rules about any pod from now on.
 func (e *Engine) UseAnyPod(use bool) {
 	if e.anyPod == use {
 		return
@@ -18,8 +19,8 @@ func (e *Engine) UseAnyPod(use bool) {
 	}
 }
 
-// lists tells whether the rules of a policy name the classes that a selector of it finds, as subjects or as peers. Those of one
-// that is not entered yet may.
+// lists reports whether the rules of a policy name the classes that match a selector, as subjects or as peers. If
+// the policy is not known yet, they may.
 func (e *Engine) lists(id string, s *selector) bool {
 	p := e.policies[id]
 	if p == nil || p.subject == s {

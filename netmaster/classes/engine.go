@@ -15,9 +15,9 @@
 // There are numbers for 65,534 classes. When none is left, pods of further classes get a class
 // whose record is never written, so they are isolated.
 //
-// A class that has lost its last pod is kept for a while, as its next pod often follows
-// soon, unless pods wait for a number. Numbers stay the same under the next leader: it passes the number of each
-// pod to its engine, and SameFor compares what that number means by then.
+// A class that has lost its last pod is retained for a while, as its next pod often follows soon, unless pods wait
+// for a number. Numbers stay the same under the next leader: it passes the recorded number of each pod to its
+// engine, and SameFor compares the meaning of that number.
 package classes
 
 import (
@@ -26,15 +26,15 @@ import (
 	"slices"
 )
 
-// Engine knows pods, namespaces and policies.
+// Engine computes classes from pods, namespaces and policies.
 type Engine struct {
 	pods       map[string]*pod // by namespace/name
 	podsIn     map[string]map[string]struct{}
 	namespaces map[string]map[string]string // labels
 	selectors  map[string]*selector         // by their text
-	reach      reach                        // and by the namespaces that they look into
+	reach      reach                        // the same by the namespaces that they may match
 	policies   map[string]*policy
-	named      map[string]map[string]struct{} // policies that use a name of a port
+	named      map[string]map[string]struct{} // policies that use a port name
 	classes    map[uint16]*class
 	numbers    map[string]uint16 // of classes, by signature
 	empty      []uint16          // classes without pods, the oldest first
@@ -44,24 +44,24 @@ type Engine struct {
 	dirtyPods     map[string]struct{}
 	dirtyPolicies map[string]struct{}
 	dirtyClasses  map[uint16]struct{}
-	moved         bool // a pod that was there is of another class
+	moved         bool // an existing pod has changed its class
 
-	tenants map[string]int                 // how many pods each has
+	tenants map[string]int                 // number of pods of each
 	strange map[string][]string            // tenants of peers by policy, as of the last Take
-	left    map[uint16]map[string]struct{} // classes of which rules of these policies are left out
+	left    map[uint16]map[string]struct{} // classes for which rules of these policies are omitted
 	anyPod  bool                           // rules are written as ones about any pod
 	most    uint16                         // the last number that a class can have
-	nobody  map[string]struct{}            // pods for whose class there is no number
+	nobody  map[string]struct{}            // pods whose class has no number
 }
 
-// Pod is what the engine must know of a pod.
+// Pod is the data of a pod that the engine needs.
 type Pod struct {
-	UID      string // tells it from others that have, or had, its name
+	UID      string // distinguishes it from other pods with the same name
 	Tenant   string
 	Labels   map[string]string
 	Ports    []NamedPort
-	Recorded uint16 // the class that is written down for it; 0: none
-	Classed  bool   // agents know it by that: it was there before the engine
+	Recorded uint16 // class recorded for it; 0: none
+	Classed  bool   // agents have that class: it was recorded before this engine started
 }
 
 // NamedPort is a port of a container.
@@ -90,19 +90,19 @@ type selector struct {
 type class struct {
 	signature string
 	selectors map[uint32]*selector
-	ports     []NamedPort // of those that policies name
+	ports     []NamedPort // only those named in policies
 	members   int
-	tenants   map[string]int // how many members are of each
+	tenants   map[string]int // number of members of each
 	written   bool
 }
 
-// nobodys is the class of pods for whose own one there is no number. It has no record and no rules.
+// nobodys is the class of pods whose own class has no number. It has no record and no rules.
 const nobodys = 65535
 
-// maxEmpty is how many classes without pods are kept.
+// maxEmpty limits the retained classes without pods.
 const maxEmpty = 64
 
-// New makes an engine that knows nothing.
+// New returns an empty engine.
 func New() *Engine {
 	return &Engine{
 		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
@@ -113,7 +113,7 @@ func New() *Engine {
 	}
 }
 
-// SetNamespace says which labels a namespace has. Pods of one that is not known are in none.
+// SetNamespace sets the labels of a namespace. Pods of an unknown namespace match no namespace selector.
 func (e *Engine) SetNamespace(name string, labels map[string]string) {
 	if old, known := e.namespaces[name]; known && maps.Equal(old, labels) {
 		return
@@ -128,7 +128,7 @@ func (e *Engine) SetNamespace(name string, labels map[string]string) {
 	}
 }
 
-// RemoveNamespace says that there is no such namespace any more.
+// RemoveNamespace removes a namespace.
 func (e *Engine) RemoveNamespace(name string) {
 	delete(e.namespaces, name)
 	e.reach.label(name, nil, false)
@@ -137,7 +137,7 @@ func (e *Engine) RemoveNamespace(name string) {
 	}
 }
 
-// SetPod says what a pod is. Another one that had its name is gone.
+// SetPod sets the data of a pod. Another pod with the same name is replaced.
 func (e *Engine) SetPod(namespace, name string, now Pod) {
 	key := namespace + "/" + name
 	p, known := e.pods[key]
@@ -166,7 +166,7 @@ func (e *Engine) SetPod(namespace, name string, now Pod) {
 	}
 }
 
-// RemovePod says that there is no such pod any more.
+// RemovePod removes a pod.
 func (e *Engine) RemovePod(namespace, name string) {
 	key := namespace + "/" + name
 	p, known := e.pods[key]
@@ -183,8 +183,8 @@ func (e *Engine) RemovePod(namespace, name string) {
 	}
 }
 
-// Class is that of a pod. It is not known if what it means has not been written yet, nor of a pod that is not the
-// one that the engine knows by that name.
+// Class returns the class of a pod. known is false if the record of the class is not written yet, or if uid is not
+// the pod that the engine knows by that name.
 func (e *Engine) Class(namespace, name, uid string) (number uint16, known bool) {
 	p := e.pods[namespace+"/"+name]
 	if p == nil || p.uid != uid || e.namespaces[namespace] == nil {
@@ -193,14 +193,14 @@ func (e *Engine) Class(namespace, name, uid string) (number uint16, known bool) 
 	return p.class, p.class == 0 || e.classes[p.class].written
 }
 
-// Revisit has the class of a pod written again.
+// Revisit makes Take return the class of a pod again.
 func (e *Engine) Revisit(namespace, name string) {
 	if e.pods[namespace+"/"+name] != nil {
 		e.dirtyPods[namespace+"/"+name] = struct{}{}
 	}
 }
 
-// RevisitAll has everything written again.
+// RevisitAll makes Take return everything again.
 func (e *Engine) RevisitAll() {
 	for key := range e.pods {
 		e.dirtyPods[key] = struct{}{}
@@ -213,11 +213,11 @@ func (e *Engine) RevisitAll() {
 	}
 }
 
-// maxNumbers is how many ports of a pod a name stands for. Kubernetes wants the names of a pod to differ, and
-// does not refuse those of several containers that do not: other namespaces' rules about the name would be as many.
+// maxNumbers limits the ports of a pod with the same name. Kubernetes requires the port names of a pod to differ,
+// but does not check it across containers; every rule about the name multiplies by their number.
 const maxNumbers = 10
 
-// selectedBy computes what selects a pod.
+// selectedBy returns the selectors that match a pod, and the resulting signature.
 func (e *Engine) selectedBy(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
 	by = map[uint32]*selector{}
 	for s := range e.reach.into[p.namespace] {
@@ -235,7 +235,8 @@ func (e *Engine) selectedBy(p *pod) (signature string, by map[uint32]*selector, 
 	return signatureOf(by, ports), by, ports
 }
 
-// signatureOf returns a text that identifies a class: two pods with equal texts are in the same class. It is empty for class 0.
+// signatureOf returns a text that identifies a class: two pods with equal texts are in the same class. It is empty
+// for class 0.
 func signatureOf(by map[uint32]*selector, ports []NamedPort) string {
 	var raw []byte
 	for _, id := range slices.Sorted(maps.Keys(by)) {
@@ -245,14 +246,14 @@ func signatureOf(by map[uint32]*selector, ports []NamedPort) string {
 		return string(raw)
 	}
 	slices.SortFunc(ports, comparePorts)
-	raw = append(raw, 0, 0, 0, 0) // no selector's id
+	raw = append(raw, 0, 0, 0, 0) // no selector has this id
 	for _, p := range ports {
 		raw = append(append(raw, p.Name...), 0, p.Protocol, byte(p.Number>>8), byte(p.Number))
 	}
 	return string(raw)
 }
 
-// reclassify finds the class of a pod; preferred is its number, if that is nobody else's.
+// reclassify determines the class of a pod; preferred is its number if that is free.
 func (e *Engine) reclassify(key string, preferred uint16) {
 	p := e.pods[key]
 	signature, by, ports := e.selectedBy(p)
@@ -264,7 +265,7 @@ func (e *Engine) reclassify(key string, preferred uint16) {
 		e.nobody[key] = struct{}{}
 	}
 	if number == p.class {
-		return // there is still none
+		return // there is still no number
 	}
 	e.classes[p.class].count(p.tenant, -1)
 	e.leave(p.class)
@@ -274,7 +275,7 @@ func (e *Engine) reclassify(key string, preferred uint16) {
 	e.moved = true
 }
 
-// join enters a member of a class, which may be a new one.
+// join adds a member to a class, which may be a new one.
 func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPort, preferred uint16) uint16 {
 	if signature == "" {
 		return 0
@@ -314,9 +315,9 @@ func (e *Engine) enter(number uint16) uint16 {
 	return number
 }
 
-// free is a number that no class has, or nobodys.
+// free returns an unused number, or nobodys.
 func (e *Engine) free() uint16 {
-	if len(e.classes) > int(e.most) { // with nobody's
+	if len(e.classes) > int(e.most) { // counts the class nobodys, too
 		return nobodys
 	}
 	for range e.most {
@@ -328,8 +329,9 @@ func (e *Engine) free() uint16 {
 	return nobodys
 }
 
-// classifyWaiting gives classes to pods for which there was no number, as far as there are numbers now. The number of a former
-// class is free when its deletion has been written. Classes without pods are dropped for the pods that still wait.
+// classifyWaiting assigns classes to pods that had no number, as far as numbers are free now. The number of a
+// former class is free when its deletion has been written. Classes without pods are dropped for the pods that
+// still wait.
 func (e *Engine) classifyWaiting() {
 	full := false
 	for _, key := range slices.Sorted(maps.Keys(e.nobody)) {
@@ -346,7 +348,7 @@ func (e *Engine) classifyWaiting() {
 	}
 }
 
-// leave takes a member from a class. The oldest of too many empty ones go.
+// leave removes a member from a class. If there are too many empty classes the oldest are dropped.
 func (e *Engine) leave(number uint16) {
 	c := e.classes[number]
 	if c == nil || number == nobodys {
@@ -361,13 +363,13 @@ func (e *Engine) leave(number uint16) {
 	}
 }
 
-// dropOldest forgets the class that has had no members for longest.
+// dropOldest drops the class that has been empty for longest.
 func (e *Engine) dropOldest() {
 	e.drop(e.empty[0])
 	e.empty = e.empty[1:]
 }
 
-// drop forgets a class that has no members.
+// drop removes a class without members.
 func (e *Engine) drop(number uint16) {
 	c := e.classes[number]
 	e.markClass(number)

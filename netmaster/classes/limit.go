@@ -8,12 +8,12 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// MaxRules is how many rules of policies there can be about a class, in one direction: a flow of a
-// switch names all of them, and the message for it has 64 KiB.
+// MaxRules limits the rules of policies about a class, in one direction: a flow of the switch names all of them,
+// and its message is limited to 64 KiB.
 const MaxRules = 4000
 
-// limit leaves out rules of policies that are too many about a class, those whose ids come last. As the policies
-// isolate the class, what their rules would allow is denied.
+// limit omits rules of policies with too many rules about a class, those with the last ids. As the policies
+// isolate the class, traffic that only their rules allow is denied.
 func (e *Engine) limit() {
 	for number := range e.crowded() {
 		old, now := e.left[number], e.tooMany(number)
@@ -28,8 +28,8 @@ func (e *Engine) limit() {
 	}
 }
 
-// crowded are the classes about which there may be another number of rules than before: those that have changed, and
-// the subjects of policies for whose names of ports there are other numbers.
+// crowded returns the classes whose number of rules may have changed: changed classes, and the subjects of
+// policies whose port names have other numbers now.
 func (e *Engine) crowded() map[uint16]struct{} {
 	all := map[uint16]struct{}{}
 	maps.Copy(all, e.dirtyClasses)
@@ -46,8 +46,8 @@ func (e *Engine) crowded() map[uint16]struct{} {
 	return all
 }
 
-// countEgressRules counts the rules that a policy becomes for egress. A port name is a rule for each number that it has in the
-// classes of the peers.
+// countEgressRules returns the number of egress rules of a policy. A port name counts once for each number that it
+// has in the classes of the peers.
 func (e *Engine) countEgressRules(p *policy) (rules int) {
 	for i, r := range p.spec.Rules {
 		switch {
@@ -61,7 +61,7 @@ func (e *Engine) countEgressRules(p *policy) (rules int) {
 	return rules
 }
 
-// tooMany are the policies for whose rules about a class there is no room.
+// tooMany returns the policies whose rules about a class are omitted.
 func (e *Engine) tooMany(number uint16) (ids map[string]struct{}) {
 	c := e.classes[number]
 	if c == nil {
@@ -94,7 +94,7 @@ func (e *Engine) tooMany(number uint16) (ids map[string]struct{}) {
 	return ids
 }
 
-// accepted is how many rules a policy becomes about what a class of its subjects accepts. A name of ports is a rule
+// accepted returns the number of a policy's ingress rules about a class of its subjects. A port name counts once
 // for each number that it has in the class.
 func (p *policy) accepted(c *class) (rules int) {
 	for _, r := range p.spec.Rules {
@@ -119,11 +119,11 @@ func (p *policy) accepted(c *class) (rules int) {
 
 // Limits of ordered tiers.
 const (
-	rulesOfPolicy = 25   // in each direction, as the API has it
-	lastPlace     = 2359 // the last of which all rules have ranks in a switch (pipeline.MaxRank)
+	rulesOfPolicy = 25   // in each direction, by the API
+	lastPlace     = 2359 // the last place whose rules all have ranks in a switch (pipeline.MaxRank)
 )
 
-// unranked tells why the rules of a policy have no ranks.
+// unranked returns why the rules of a policy have no ranks; empty if they have.
 func (p *policy) unranked() string {
 	if p.place > lastPlace {
 		return fmt.Sprintf("the %d places of its tier are taken by those of lower priority", lastPlace+1)
@@ -138,8 +138,8 @@ func (p *policy) unranked() string {
 	return ""
 }
 
-// closed is what a policy says of which nothing can be said but that it allows nothing. One that isolates
-// needs no rule for that.
+// closed returns the rules in place of those of a policy that cannot be written: they deny everything. A policy
+// that isolates needs none for that.
 func (p *policy) closed(base mastercfg.TierRule) []mastercfg.TierRule {
 	all := []mastercfg.TierRule{}
 	for _, direction := range []struct{ about, out bool }{{p.spec.In, false}, {p.spec.Out, true}} {
@@ -150,19 +150,19 @@ func (p *policy) closed(base mastercfg.TierRule) []mastercfg.TierRule {
 	return all
 }
 
-// closed denies everything in a direction.
+// closed returns a rule that denies everything in a direction.
 func closed(r mastercfg.TierRule, out bool) mastercfg.TierRule {
 	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Excepts, r.Names, r.Ports = out, string(Deny), true, nil, nil, nil, nil, nil
 	return r
 }
 
-// maxRecord is how large the rules of a policy are at most. The store takes no larger record in its journal,
-// and one that it refuses would hold up those of all other policies, which are written with it.
+// maxRecord limits the size of a policy's rules. The store accepts no larger record in its journal, and a refused
+// record would block those of all other policies, which are written together.
 const maxRecord = 768 << 10
 
-// fit tells whether rules take no more than that. Texts of networks and domains are counted as they are.
+// fit reports whether rules are within that limit. Texts of networks and domains count with their own length.
 func fit(rules []mastercfg.TierRule) bool {
-	const ofRule, ofPorts, ofClass, ofExcept = 100, 45, 6, 25 // what is around the lists, and at most of each item
+	const ofRule, ofPorts, ofClass, ofExcept = 100, 45, 6, 25 // per rule, and at most per item of its lists
 	bytes := 0
 	for _, r := range rules {
 		bytes += ofRule + ofPorts*len(r.Ports) + ofClass*(len(r.Subjects)+len(r.Peers)+len(r.Serving))

@@ -13,25 +13,25 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Changes are what has to be written.
+// Changes are the records to write.
 type Changes struct {
 	Pods     map[string]PodClass             // by namespace/name
-	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
-	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
-	Moved    bool                            // connections of pods that were there are to be judged anew
-	TooLarge map[string]string               // what of policies is too large, which allows nothing, or denies everything, by id
+	Policies map[string]*mastercfg.K8sPolicy // by id; nil: delete
+	Classes  map[uint16]*mastercfg.K8sClass  // nil: delete
+	Moved    bool                            // connections of existing pods have to be evaluated again
+	TooLarge map[string]string               // by policy id: its part that is too large, which allows nothing, or denies everything
 }
 
-// PodClass is the class of a pod. When it is written another pod may have the name by then.
+// PodClass is the class of a pod. When it is written another pod may have the name.
 type PodClass struct {
 	UID    string
 	Number uint16
 }
 
-// Any tells whether there is something to write.
+// Any reports whether there is anything to write.
 func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) > 0 || c.Moved }
 
-// Take says what has to be written since the last time. Written or Failed has to follow.
+// Take returns what has changed since the last call. The caller must then call Written or Failed.
 func (e *Engine) Take() Changes {
 	e.classifyWaiting()
 	c := Changes{Pods: map[string]PodClass{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
@@ -54,12 +54,12 @@ func (e *Engine) Take() Changes {
 	for number := range e.dirtyClasses {
 		c.Classes[number] = e.record(number)
 	}
-	e.dirtyPods, e.dirtyPolicies, e.dirtyClasses = map[string]struct{}{}, map[string]struct{}{}, map[uint16]struct{}{} // clear would leave their room, which is walked
+	e.dirtyPods, e.dirtyPolicies, e.dirtyClasses = map[string]struct{}{}, map[string]struct{}{}, map[uint16]struct{}{} // clear would retain large maps
 	e.moved = false
 	return c
 }
 
-// Written says that changes are written.
+// Written confirms that changes are written.
 func (e *Engine) Written(c Changes) {
 	for number := range c.Classes {
 		if _, again := e.dirtyClasses[number]; !again && e.classes[number] != nil {
@@ -68,7 +68,7 @@ func (e *Engine) Written(c Changes) {
 	}
 }
 
-// Failed says that changes are not written, or perhaps not.
+// Failed reports that changes are not written, or possibly not.
 func (e *Engine) Failed(c Changes) {
 	for key := range c.Pods {
 		if e.pods[key] != nil {
@@ -84,23 +84,23 @@ func (e *Engine) Failed(c Changes) {
 	e.moved = e.moved || c.Moved
 }
 
-// Fingerprint tells what a policy says from what it said before. It is stored: a field that is new must
-// not change that of a policy that says nothing of it, or an upgrade would look like a change of each policy.
+// Fingerprint returns a text that changes with the content of a policy. It is stored: a new field must not change
+// the fingerprint of a policy without it, or an upgrade would look like a change of every policy.
 func Fingerprint(p Policy) string {
 	p.Rules = slices.Clone(p.Rules)
 	for i := range p.Rules {
-		p.Rules[i].Excepts = nil // which are taken out of Nets
+		p.Rules[i].Excepts = nil // already subtracted from Nets
 	}
 	text := strings.NewReplacer(" Names:[]", "", " Excepts:[]", "").Replace(fmt.Sprintf("%+v", p))
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, text) // never fails, as hash.Hash promises
+	_, _ = io.WriteString(h, text) // never fails, by the contract of hash.Hash
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// Recorded says that a class is written down, of which the engine may know nothing.
+// Recorded tells the engine of a recorded class, which it may not know.
 func (e *Engine) Recorded(number uint16) { e.dirtyClasses[number] = struct{}{} }
 
-// record says what is judged of the pods of a class.
+// record returns the record of a class: the rules about its pods.
 func (e *Engine) record(number uint16) *mastercfg.K8sClass {
 	c := e.classes[number]
 	if c == nil || number == nobodys {
@@ -122,8 +122,8 @@ func (e *Engine) record(number uint16) *mastercfg.K8sClass {
 	return &r
 }
 
-// rules are those of a policy, about classes. They are not nil. What is too large allows nothing: a policy of an
-// ordered tier denies everything, or what is too large of it does; tooLarge tells what that is.
+// rules returns the rules of a policy, about classes; never nil. A policy that is too large allows nothing; in an
+// ordered tier it denies everything, or its part that is too large does. tooLarge names that part.
 func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	p := e.policies[id]
 	ordered := p.spec.Tier != Isolating
@@ -164,7 +164,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 	return all, tooLarge
 }
 
-// expand makes rules about classes of one of a policy; base says of whom and in which order.
+// expand makes rules about classes from one rule of a policy; base has its subjects and its order.
 func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.TierRule {
 	r := p.spec.Rules[i]
 	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
@@ -182,8 +182,7 @@ func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.T
 	return e.withPorts(base, r.Ports)
 }
 
-// withPorts makes rules of one by what it says of ports: those with names are other
-// numbers for other classes.
+// withPorts makes a rule for each of the ports; a port name has different numbers for different classes.
 func (e *Engine) withPorts(rule mastercfg.TierRule, ports []Port) (all []mastercfg.TierRule) {
 	if ports == nil {
 		return []mastercfg.TierRule{rule}
@@ -202,8 +201,8 @@ func (e *Engine) withPorts(rule mastercfg.TierRule, ports []Port) (all []masterc
 	return all
 }
 
-// withName makes a rule for each number that a port of a name has. Peers that a rule of what subjects begin
-// finds by their addresses may be of any class.
+// withName makes a rule for each number of a port name. If the rule is about connections that subjects open to
+// addresses, the peers may be of any class.
 func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.TierRule) {
 	if rule.Out && (rule.AnyPod || len(rule.Peers) > 0) && len(rule.Nets) > 0 {
 		pods, nets := rule, rule

@@ -14,10 +14,10 @@ type policy struct {
 	subject *selector
 	peers   [][]*selector // by rule
 	place   int           // among those of its tier, if that is ordered
-	begun   int           // how many rules it becomes about what its subjects begin, as last counted
+	begun   int           // number of its egress rules, as last counted
 }
 
-// SetPolicy says what a policy is.
+// SetPolicy sets the content of a policy.
 func (e *Engine) SetPolicy(id string, spec Policy) {
 	if old, known := e.policies[id]; known && reflect.DeepEqual(old.spec, spec) {
 		return
@@ -44,8 +44,7 @@ func (e *Engine) SetPolicy(id string, spec Policy) {
 	e.rank(before, p)
 }
 
-// RemovePolicy says that there is no such policy any more. What is written of it goes,
-// whether the engine has known it or not.
+// RemovePolicy removes a policy. Its record is deleted even if the engine does not know the policy.
 func (e *Engine) RemovePolicy(id string) {
 	before := e.policies[id]
 	delete(e.policies, id)
@@ -54,7 +53,7 @@ func (e *Engine) RemovePolicy(id string) {
 	e.rank(before, nil)
 }
 
-// use takes a selector. A new one tells pods apart that were of one class.
+// use adds a policy's use of a selector. A new selector may split classes.
 func (e *Engine) use(id string, spec PodSelector) *selector {
 	text := spec.text()
 	s := e.selectors[text]
@@ -70,7 +69,7 @@ func (e *Engine) use(id string, spec PodSelector) *selector {
 	return s
 }
 
-// usePort has a name of ports tell pods apart, from now on.
+// usePort adds a policy's use of a port name, which may split classes.
 func (e *Engine) usePort(id, name string) {
 	if name == "" {
 		return
@@ -86,8 +85,8 @@ func (e *Engine) usePort(id, name string) {
 	users[id] = struct{}{}
 }
 
-// split classifies pods of namespaces anew of which something new is to be known. That is no move: what
-// they may changes with the policy, if at all. A class of which all pods are concerned keeps its number.
+// split classifies the pods of namespaces again for a new selector or port name. That does not count as a move:
+// their rights change with the policy, if at all. A class whose pods are all concerned keeps its number.
 func (e *Engine) split(namespaces []string, concerned func(*pod) bool) {
 	moved, keys := e.moved, []string{}
 	count := map[uint16]int{}
@@ -103,20 +102,20 @@ func (e *Engine) split(namespaces []string, concerned func(*pod) bool) {
 		c := e.classes[number]
 		return c == nil || c.members != concerned
 	})
-	slices.Sort(keys) // numbers are given in this order
+	slices.Sort(keys) // numbers are assigned in this order
 	for _, key := range keys {
 		p := e.pods[key]
 		if _, all := count[p.class]; all {
 			e.rename(p)
-			delete(count, p.class) // the others are alike, or of another class
+			delete(count, p.class) // the others have the same signature, or another class
 		}
 		e.reclassify(key, 0)
 	}
 	e.moved = moved
 }
 
-// rename gives a class the signature that a member of it has now, unless another has it. Rules
-// name it by its number, so those of other policies stay.
+// rename gives a class the present signature of a member, unless another class has it. Rules name classes by
+// number, so those of other policies remain unchanged.
 func (e *Engine) rename(p *pod) {
 	c := e.classes[p.class]
 	signature, by, ports := e.selectedBy(p)
@@ -144,8 +143,8 @@ func (e *Engine) changeSignature(number uint16, signature string, by map[uint32]
 	}
 }
 
-// releaseUnused removes a policy's use of selectors and port names. Those that no policy uses do not distinguish pods any more:
-// classes that are equal then stay, except for pods that nothing selects.
+// releaseUnused removes a policy's use of selectors and port names. Those that no policy uses do not distinguish
+// pods any more: classes that are equal then stay, except for pods that nothing selects.
 func (e *Engine) releaseUnused(id string, before *policy) {
 	if before == nil {
 		return
@@ -176,7 +175,7 @@ func (e *Engine) releaseUnused(id string, before *policy) {
 	e.retirePorts(id, before)
 }
 
-// retirePorts does so with the names of ports.
+// retirePorts does the same for port names.
 func (e *Engine) retirePorts(id string, before *policy) {
 	still := map[string]bool{}
 	if now := e.policies[id]; now != nil {
@@ -199,7 +198,7 @@ func (e *Engine) retirePorts(id string, before *policy) {
 	}
 }
 
-// reduce leaves less that tells a class from others. If that is nothing, its pods have none.
+// reduce gives a class a shorter signature. If it is empty, its pods have no class.
 func (e *Engine) reduce(number uint16, by map[uint32]*selector, ports []NamedPort) {
 	e.changeSignature(number, signatureOf(by, ports), by, ports)
 	if len(by)+len(ports) == 0 {
@@ -207,7 +206,7 @@ func (e *Engine) reduce(number uint16, by map[uint32]*selector, ports []NamedPor
 	}
 }
 
-// release takes all pods from a class that means nothing any more.
+// release removes all pods from a class whose signature is empty.
 func (e *Engine) release(number uint16) {
 	for key, p := range e.pods {
 		if p.class == number {
@@ -219,12 +218,12 @@ func (e *Engine) release(number uint16) {
 	e.drop(number)
 }
 
-// all are the selectors of a policy.
+// all returns the selectors of a policy.
 func (p *policy) all() []*selector {
 	return append(slices.Concat(p.peers...), p.subject)
 }
 
-// names are those of ports that a policy uses.
+// names returns the port names that a policy uses.
 func (p *policy) names() map[string]bool {
 	all := map[string]bool{}
 	for _, r := range p.spec.Rules {
@@ -237,7 +236,7 @@ func (p *policy) names() map[string]bool {
 	return all
 }
 
-// touchSubjects has the records of the classes looked at that a selector finds.
+// touchSubjects marks the classes that match a selector for a check of their records.
 func (e *Engine) touchSubjects(s *selector) {
 	for number := range s.classes {
 		e.classes[number].written = false
@@ -245,8 +244,9 @@ func (e *Engine) touchSubjects(s *selector) {
 	}
 }
 
-// rank assigns the ranks of the policies of an ordered tier again if their order may have changed. The rank is the priority, or
-// the next free number, so that a policy which is added or removed changes only the ranks of those with the same priority.
+// rank assigns the ranks of the policies of an ordered tier again if their order may have changed. The rank is the
+// priority, or the next free number, so that a policy which is added or removed changes only the ranks of those
+// with the same priority.
 func (e *Engine) rank(before, now *policy) {
 	if before != nil && now != nil && before.spec.Tier == now.spec.Tier && before.spec.Priority == now.spec.Priority {
 		return
@@ -268,7 +268,7 @@ func (e *Engine) rank(before, now *policy) {
 	}
 }
 
-// inOrder lists the policies of a tier as they are asked: by priority, then by id.
+// inOrder returns the policies of a tier in order of evaluation: by priority, then by id.
 func (e *Engine) inOrder(tier Tier) (ids []string) {
 	for id, p := range e.policies {
 		if p.spec.Tier == tier {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Policy is what a policy of Kubernetes says, of whatever kind.
+// Policy is the content of a Kubernetes policy of any kind.
 type Policy struct {
 	Subject  PodSelector
 	Tier     Tier
-	Priority int  // of the first and the last tier: lower comes first
-	In, Out  bool // the directions that it is about
+	Priority int  // of the first and the last tier: lower is evaluated first
+	In, Out  bool // the directions that it covers
 	Rules    []Rule
 }
 
-// Tier is one of those that judge a connection.
+// Tier is a tier of policies that are evaluated for a connection.
 type Tier int
 
 // Tiers, in their order. Policies of the middle one isolate their subjects.
@@ -24,7 +24,7 @@ const (
 	Last
 )
 
-// Verdict is what a rule says.
+// Verdict is the action of a rule.
 type Verdict string
 
 // Verdicts.
@@ -36,46 +36,47 @@ const (
 
 // Rule is about connections of its policy's subjects.
 type Rule struct {
-	Out     bool // that they begin; else that they accept
+	Out     bool // connections that they open; false: that they accept
 	Verdict Verdict
 	AnyPeer bool
 	Peers   []PodSelector
 	Nets    []netip.Prefix // masked
-	Excepts []Except       // what was taken out of Nets
-	Names   []string       // of domains, with *. in front: all below
+	Excepts []Except       // subtracted from Nets
+	Names   []string       // of domains; *. in front: all names below
 	Ports   []Port         // nil: any, of any protocol
 }
 
-// Except is what was taken out of a network; all are masked.
+// Except is a set of networks subtracted from a network; all are masked.
 type Except struct {
 	Net    netip.Prefix
 	Except []netip.Prefix
 }
 
-// Port is a port, or some, at the receiver of a connection.
+// Port is a port, or a range, at the receiver of a connection.
 type Port struct {
-	Protocol    uint8  // 0, of a name: any
+	Protocol    uint8  // 0 with Name: any
 	Name        string // of a container's port; empty: by number
 	First, Last uint16
 }
 
-// isAnyPod tells whether a rule can be written as one about any pod, whose classes are not listed. One that passes
-// cannot: to an agent that does not know the form it would be about nobody, and another rule could accept what this one leaves to
-// the next tier.
+// isAnyPod reports whether a rule can be written as one about any pod, without a list of classes. A rule with
+// action pass cannot: for an agent that does not support the form it would match no peer, and another rule could
+// accept what this one passes to the next tier.
 func (r Rule) isAnyPod() bool {
 	return r.Verdict != Pass && slices.ContainsFunc(r.Peers, PodSelector.isAnyPod)
 }
 
-// matchesName tells whether a port name of a policy means a port of a pod.
+// matchesName reports whether a port name of a policy matches a port of a pod.
 func (p Port) matchesName(of NamedPort) bool {
 	return p.Name == of.Name && (p.Protocol == 0 || p.Protocol == of.Protocol)
 }
 
-// MaxNets is how many networks a policy can name with what exceptions leave of them. Few exceptions leave
-// very many: each of an address of IPv6 leaves up to 128.
+// MaxNets limits the networks of a policy after the exceptions are subtracted. A few exceptions may leave many:
+// each of an IPv6 address leaves up to 128.
 const MaxNets = 1 << 15
 
-// Without are the fewest prefixes that make one without others; ok is false if they are more than most.
+// Without returns the fewest prefixes that make up net without the exceptions; ok is false if there are more than
+// most.
 func Without(net netip.Prefix, except []netip.Prefix, most int) (rest []netip.Prefix, ok bool) {
 	if rest = without(nil, net, except, most); len(rest) > most {
 		return nil, false
@@ -83,8 +84,8 @@ func Without(net netip.Prefix, except []netip.Prefix, most int) (rest []netip.Pr
 	return rest, true
 }
 
-// without adds these prefixes, and stops where they are more than most. Each half is told only the exceptions
-// within it, so an exception is looked at once for each of its bits.
+// without appends these prefixes, and stops when there are more than most. Each half gets only the exceptions
+// within it, so an exception is visited once for each of its bits.
 func without(rest []netip.Prefix, net netip.Prefix, except []netip.Prefix, most int) []netip.Prefix {
 	within := slices.DeleteFunc(slices.Clone(except), func(e netip.Prefix) bool { return !e.Overlaps(net) })
 	switch {
@@ -99,7 +100,7 @@ func without(rest []netip.Prefix, net netip.Prefix, except []netip.Prefix, most 
 	return rest
 }
 
-// halves of a prefix that is longer than an address.
+// halves returns the two halves of a prefix that is shorter than an address.
 func halves(net netip.Prefix) [2]netip.Prefix {
 	bits := net.Bits()
 	raw := net.Masked().Addr().AsSlice()

@@ -1,17 +1,17 @@
 package classes
 
-// reach finds the selectors that look into a namespace: those of it, and those that find it by
-// its labels. So a pod is compared with few of them, and a new selector with few pods.
+// reach finds the selectors that may match pods of a namespace: those for it, and those that match it by its
+// labels. So a pod is compared with few of them, and a new selector with few pods.
 type reach struct {
 	into map[string]map[*selector]struct{} // by namespace
-	wide map[*selector]struct{}            // those that find namespaces by labels
+	wide map[*selector]struct{}            // those that select namespaces by labels
 }
 
 func newReach() reach {
 	return reach{into: map[string]map[*selector]struct{}{}, wide: map[*selector]struct{}{}}
 }
 
-// places returns those of some namespaces that a selector matches, by their labels.
+// places returns the namespaces that a selector matches by their labels.
 func places(s *selector, namespaces map[string]map[string]string) (names []string) {
 	if s.spec.Namespace != "" {
 		return []string{s.spec.Namespace}
@@ -24,7 +24,7 @@ func places(s *selector, namespaces map[string]map[string]string) (names []strin
 	return names
 }
 
-// add enters a selector, which looks into some namespaces.
+// add adds a selector, which matches some namespaces.
 func (r *reach) add(s *selector, places []string) {
 	if s.spec.Namespace == "" {
 		r.wide[s] = struct{}{}
@@ -59,7 +59,7 @@ func (r *reach) remove(s *selector) {
 	}
 }
 
-// label says which labels a namespace has; not known: there is no such namespace.
+// label sets the labels of a namespace; if known is false the namespace does not exist.
 func (r *reach) label(namespace string, labels map[string]string, known bool) {
 	for s := range r.wide {
 		if known && s.spec.Namespaces.Matches(labels) {

@@ -6,16 +6,17 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// SameFor tells whether rules say the same as before of some classes, whatever they say of others.
+// SameFor reports whether two sets of rules are equal for some classes, whatever they are for others.
 //
-// A leader never gives the number of a class to other pods. The next one gives each pod the number that is written for it, and
-// what tells the pod from others may have changed while nobody led: the number means something else then, and no policy does.
-// What was taken out of networks is not compared: it hardly changes without them, and records of earlier versions do not have it.
+// A leader never reuses the number of a class for other pods. The next leader gives each pod its recorded number,
+// and what distinguishes the pod may have changed while there was no leader: then the number has another meaning,
+// although no policy has changed. Exceptions of networks are not compared: they rarely change alone, and earlier
+// records do not have them.
 func SameFor(some map[uint16]struct{}, before, now []mastercfg.TierRule) bool {
 	return len(some) == 0 || reflect.DeepEqual(before, now) || reflect.DeepEqual(only(some, before), only(some, now))
 }
 
-// only is what rules say of some classes.
+// only returns the parts of rules about some classes.
 func only(some map[uint16]struct{}, rules []mastercfg.TierRule) (all []mastercfg.TierRule) {
 	for _, r := range rules {
 		served := len(r.Serving) > 0
@@ -28,7 +29,7 @@ func only(some map[uint16]struct{}, rules []mastercfg.TierRule) (all []mastercfg
 	return all
 }
 
-// those are the numbers of a list that are among some.
+// those returns the numbers of a list that are in some.
 func those(some map[uint16]struct{}, list []uint16) (all []uint16) {
 	for _, number := range list {
 		if _, is := some[number]; is {
@@ -38,7 +39,7 @@ func those(some map[uint16]struct{}, list []uint16) (all []uint16) {
 	return all
 }
 
-// isEmptyRule tells whether a rule has no subjects or no peers.
+// isEmptyRule reports whether a rule has no subjects or no peers.
 func isEmptyRule(r mastercfg.TierRule) bool {
 	return len(r.Subjects) == 0 || !r.AnyPeer && !r.AnyPod && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
 }

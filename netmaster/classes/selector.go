@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// Selector selects by labels: all of its requirements must hold. An empty one selects
-// everything.
+// Selector selects by labels: all of its requirements must be met. An empty one selects everything.
 type Selector []Requirement
 
-// Requirement is what a label must be.
+// Requirement is a condition on a label.
 type Requirement struct {
 	Key    string
 	Op     Operator
 	Values []string // of In and NotIn
 }
 
-// Operator is one of Kubernetes' selectors of labels.
+// Operator is an operator of Kubernetes label selectors.
 type Operator string
 
-// Operators. NotIn holds where there is no such label, too.
+// Operators. NotIn is also met without the label.
 const (
 	In           Operator = "In"
 	NotIn        Operator = "NotIn"
@@ -29,7 +28,7 @@ const (
 	DoesNotExist Operator = "DoesNotExist"
 )
 
-// Matches tells whether the labels are selected. What is unknown selects nothing.
+// Matches reports whether the labels are selected. An unknown operator selects nothing.
 func (s Selector) Matches(labels map[string]string) bool {
 	return !slices.ContainsFunc(s, func(r Requirement) bool { return !r.holds(labels) })
 }
@@ -49,17 +48,17 @@ func (r Requirement) holds(labels map[string]string) bool {
 	return false
 }
 
-// PodSelector selects pods: of one namespace, or of those that a selector finds.
+// PodSelector selects pods: of one namespace, or of the namespaces that a selector matches.
 type PodSelector struct {
-	Namespace  string   // the only one; empty: those that Namespaces selects
+	Namespace  string   // empty: those that Namespaces selects
 	Namespaces Selector // by the labels of namespaces
 	Pods       Selector
 }
 
-// isAnyPod tells whether it selects every pod of the cluster.
+// isAnyPod reports whether it selects every pod of the cluster.
 func (s PodSelector) isAnyPod() bool { return s.Namespace == "" && len(s.Namespaces)+len(s.Pods) == 0 }
 
-// text is the same for selectors that differ only in their order.
+// text returns the same text for selectors that differ only in order.
 func (s PodSelector) text() string {
 	return s.Namespace + "\x00" + s.Namespaces.text() + "\x00" + s.Pods.text()
 }

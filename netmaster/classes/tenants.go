@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Pods of different tenants do not reach each other, whatever policies say: a peer of another
-// tenant is a mistake that somebody should be told of.
+// Pods of different tenants never reach each other, whatever policies allow: a peer of another tenant is a mistake
+// that is reported.
 
-// settleTenant counts the pods of tenants, and those of a class; now is empty when the pod goes.
+// settleTenant updates the numbers of pods by tenant, and in a class; now is empty when the pod is removed.
 func (e *Engine) settleTenant(p *pod, now string) {
 	if p.tenant == now {
 		return
@@ -41,8 +41,8 @@ func add(counts map[string]int, tenant string, more int) {
 	}
 }
 
-// findStrangers finds the tenants of a policy's peers to which none of its subjects belongs. A peer of all pods means those that
-// can be reached.
+// findStrangers finds the tenants of a policy's peers to which none of its subjects belongs. A peer of all pods
+// means all reachable pods.
 func (e *Engine) findStrangers(id string) {
 	delete(e.strange, id)
 	if p := e.policies[id]; p != nil && len(e.tenants) > 1 {
@@ -60,7 +60,7 @@ func (e *Engine) findStrangers(id string) {
 	}
 }
 
-// tenantsOf are the tenants of pods that selectors find.
+// tenantsOf returns the tenants of pods that match selectors.
 func (e *Engine) tenantsOf(selectors ...*selector) map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, s := range selectors {

@@ -15,23 +15,23 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// content is what the file holds.
+// content is the content of the file.
 type content struct {
-	Primary string            `json:"primary"`        // the key that seals
-	Next    string            `json:"next,omitempty"` // the one that is to seal when every netmaster has it
+	Primary string            `json:"primary"`        // the key that encrypts
+	Next    string            `json:"next,omitempty"` // the key that encrypts as soon as every netmaster has it
 	Keys    map[string][]byte `json:"keys"`
 }
 
-// OnChange has a function called when the file holds something else. It is set before others use
-// the keyring.
+// OnChange sets a function that is called when the content of the file changes. It must be called before the
+// keyring is used concurrently.
 func (k *Keyring) OnChange(do func()) {
 	if k != nil {
 		k.changed = do
 	}
 }
 
-// State tells keyrings apart, without a secret: who has the same one can open what is sealed, and
-// seals with the same key. Empty: there is none, or it cannot be read.
+// State returns an identifier of the keyring's content, without secrets: equal states decrypt the same and encrypt
+// with the same key. Empty: there is no keyring, or it cannot be read.
 func (k *Keyring) State() string {
 	if k == nil || k.path == "" {
 		return ""
@@ -50,13 +50,13 @@ func (c content) state() string {
 	return c.Primary + "," + c.Next
 }
 
-// Make makes the file, unless it is there.
+// Make creates the file, unless it exists.
 func (k *Keyring) Make() error {
 	_, err := k.readOrMake()
 	return err
 }
 
-// HandOver is the file for another netmaster; empty: there is none.
+// HandOver returns the file for another netmaster; empty: there is none.
 func (k *Keyring) HandOver() (string, error) {
 	if k == nil || k.path == "" {
 		return "", nil
@@ -71,9 +71,9 @@ func (k *Keyring) HandOver() (string, error) {
 	return string(text), nil
 }
 
-// Take adds what HandOver of another netmaster has returned: its primary seals, and the keys that
-// were here before open as they did. A keyring of the state that the cluster's record names stays
-// as it is when another one is handed over: it may be the last.
+// Take merges the result of another netmaster's HandOver: its primary encrypts, and the present keys continue to
+// decrypt. If the present keyring has the State named in the cluster's record, it is not changed: it may be the
+// last one.
 func (k *Keyring) Take(text, named string) error {
 	var given content
 	if err := json.Unmarshal([]byte(text), &given); err != nil {
@@ -100,13 +100,13 @@ func (k *Keyring) Take(text, named string) error {
 	})
 }
 
-// Turning tells whether Turn is the next step; else Add is.
+// Turning reports whether the next step is Turn; else it is Add.
 func (k *Keyring) Turning() (bool, error) {
 	c, err := k.readOrMake()
 	return c.Next != "", err
 }
 
-// Add makes a key that opens, and is to seal after Turn.
+// Add creates a key that decrypts, and will encrypt after Turn.
 func (k *Keyring) Add() error {
 	return k.change(func(c *content) error {
 		if c.Next != "" {
@@ -121,7 +121,7 @@ func (k *Keyring) Add() error {
 	})
 }
 
-// Turn has the key of Add seal.
+// Turn makes the key of Add the primary.
 func (k *Keyring) Turn() error {
 	return k.change(func(c *content) error {
 		if c.Next != "" {
@@ -138,7 +138,8 @@ func newKey() (id string, key []byte) {
 	return hex.EncodeToString(name), key
 }
 
-// read is what the file holds, which nobody changes. It is read again when it is another file: each is put in the place of the one before.
+// read returns the content of the file, which must not be modified. It is read again when it was replaced: each
+// write creates a new file.
 func (k *Keyring) read() (c content, err error) {
 	is, err := os.Stat(k.path)
 	if err != nil {
@@ -157,13 +158,13 @@ func (k *Keyring) read() (c content, err error) {
 	return c, err
 }
 
-// known is what a file was when it was looked at, and what it held then, or after it.
+// known is the state of a file when it was checked, and its content then or later.
 type known struct {
 	file os.FileInfo
 	content
 }
 
-// readOrMake makes the file if it is not there.
+// readOrMake creates the file if it does not exist.
 func (k *Keyring) readOrMake() (c content, err error) {
 	if k != nil && k.path != "" {
 		if c, err = k.read(); err == nil && c.Primary != "" {
@@ -181,8 +182,7 @@ func (k *Keyring) readOrMake() (c content, err error) {
 	return c, err
 }
 
-// change writes what a function makes of the file, if that is something else. A file that cannot
-// be read is left alone.
+// change writes the modified content if it differs. An unreadable file is not replaced.
 func (k *Keyring) change(make func(*content) error) error {
 	if k == nil || k.path == "" {
 		return fault.New(fault.Mode, "this netmaster has no directory for keys, which --pki-dir names: it keeps no secrets")
@@ -207,7 +207,7 @@ func (k *Keyring) change(make func(*content) error) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.MakeDir(filepath.Dir(k.path)); err != nil { // it may be there before authorities are
+	if err := durable.MakeDir(filepath.Dir(k.path)); err != nil { // may be created before the CAs
 		return err
 	}
 	if err := durable.Write(k.path, append(text, '\n')); err != nil {

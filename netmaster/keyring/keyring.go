@@ -1,19 +1,19 @@
-// Package keyring seals secrets that netmasters keep in the store, such as the password of
-// an account of theirs in a directory: nobody can read them in the store, or in a backup of it.
+// Package keyring encrypts ("seals") secrets that netmasters store, such as the password of their account in a
+// directory: they cannot be read in the store, or in a backup of it.
 //
-// The keys are in a file beside the authorities, readable for root only, on each netmaster of a
-// cluster. A netmaster gets it with the authorities when it joins; a follower asks the leader for it
-// whenever the cluster's record names another State. One of the keys, the primary, seals; all of
-// them open. What is sealed has the form
+// The keys are in a file beside the CAs, readable for root only, on each netmaster of a cluster. A netmaster
+// receives it with the CAs when it joins; a follower requests it from the leader whenever the cluster's record
+// names another State. One of the keys, the primary, encrypts; all of them decrypt. An encrypted secret has the
+// form
 //
 //	enc:v1:<id of the key>:<base64 of nonce and AES-256-GCM>
 //
-// and opens at its place in the store only: it cannot be moved to a place where it would be shown. Values of the store as a whole are
-// sealed alike, if netmasters are told so (values.go).
+// and can be decrypted only for its place in the store: it cannot be moved to a place where it would be shown.
+// Values of the store as a whole are encrypted in a similar way, if netmasters are configured so (values.go).
 //
-// A key is replaced in two steps, so that nothing is ever sealed with a key that a netmaster lacks:
-// Add makes the new one; Turn has it seal, and everything in the store is sealed anew (Reseal). Older keys
-// stay, for what is in backups.
+// A key is replaced in two steps, so that nothing is ever encrypted with a key that a netmaster lacks: Add creates
+// the new one; Turn makes it the primary, and everything in the store is encrypted again (Reseal). Older keys are
+// retained, for backups.
 package keyring
 
 import (
@@ -31,25 +31,25 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Name of the file in the directory of the authorities.
+// Name of the file in the directory of the CAs.
 const Name = "keyring.json"
 
 const prefix = "enc:v1:" // secret.SealedPrefix
 
-// Keyring is a file of keys. The zero value has no place, and seals nothing.
+// Keyring is a file of keys. The zero value has no file, and cannot encrypt.
 type Keyring struct {
 	path    string
 	known   atomic.Pointer[known]
-	mu      sync.Mutex // of changing the file
+	mu      sync.Mutex // guards changes of the file
 	changed func()
 }
 
-// In is the keyring of a directory; the file is made when something is sealed first, or by Make.
+// In returns the keyring of a directory; the file is created at the first encryption, or by Make.
 func In(dir string) *Keyring {
 	return &Keyring{path: filepath.Join(dir, Name), changed: func() {}}
 }
 
-// Seal makes of a secret what the store may keep at a place.
+// Seal encrypts a secret for a place in the store.
 func (k *Keyring) Seal(place, secret string) (string, error) {
 	keys, err := k.readOrMake()
 	if err != nil {
@@ -63,7 +63,7 @@ func (k *Keyring) seal(keys content, place, secret string) (string, error) {
 	return prefix + keys.Primary + ":" + base64.StdEncoding.EncodeToString(sealed), err
 }
 
-// encrypt returns nonce and ciphertext, by the primary.
+// encrypt returns nonce and ciphertext, with the primary.
 func (k *Keyring) encrypt(keys content, place string, plain []byte) ([]byte, error) {
 	sealing, err := cipherOf(keys.Keys[keys.Primary])
 	if err != nil {
@@ -74,7 +74,7 @@ func (k *Keyring) encrypt(keys content, place string, plain []byte) ([]byte, err
 	return sealing.Seal(nonce, nonce, plain, []byte(place)), nil
 }
 
-// decrypt is the reverse, by the key with an id. That one is absent, or the error is errDamaged.
+// decrypt is the inverse, with the key of an id. It fails if there is no such key, or with errDamaged.
 func (k *Keyring) decrypt(keys content, id, place string, sealed []byte) ([]byte, error) {
 	opening, err := cipherOf(keys.Keys[id])
 	if err != nil {
@@ -92,7 +92,7 @@ func (k *Keyring) decrypt(keys content, id, place string, sealed []byte) ([]byte
 
 var errDamaged = errors.New("it is damaged, or of another place")
 
-// Open is the secret that was sealed at a place. The error does not show it.
+// Open decrypts the secret of a place. The error does not show it.
 func (k *Keyring) Open(place, sealed string) (string, error) {
 	if k == nil || k.path == "" || !strings.HasPrefix(sealed, prefix) {
 		return "", errMalformed(place)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// sealedForm is what Seal makes, wherever it is in a value of the store.
+// sealedForm matches a result of Seal, anywhere in a value of the store.
 var sealedForm = regexp.MustCompile(regexp.QuoteMeta(prefix) + `[0-9a-f]+:[A-Za-z0-9+/]+=*`)
 
-// Holds tells whether there may be something sealed in a value of the store.
+// Holds reports whether a value of the store may contain an encrypted secret.
 func Holds(value []byte) bool { return bytes.Contains(value, []byte(prefix)) }
 
-// Reseal seals anew with the primary what is in a value of the store and was sealed at its place
-// with another key. What does not open stays as it is, and is counted: no key here fits, or it was
-// never sealed.
+// Reseal encrypts the secrets in a value of the store with the primary, if they are encrypted for its place with
+// another key. Those that cannot be decrypted are unchanged, and counted in left: their key is missing, or they
+// were never encrypted.
 func (k *Keyring) Reseal(place string, value []byte) (now []byte, resealed, left int, err error) {
 	keys, err := k.readOrMake()
 	if err != nil {
@@ -40,7 +40,7 @@ func (k *Keyring) Reseal(place string, value []byte) (now []byte, resealed, left
 	return now, resealed, left, err
 }
 
-// Opens tells whether all that looks sealed in a value of the store opens at its place.
+// Opens reports whether everything in a value of the store that looks encrypted can be decrypted for its place.
 func (k *Keyring) Opens(place string, value []byte) bool {
 	for _, sealed := range sealedForm.FindAll(value, -1) {
 		if _, err := k.Open(place, string(sealed)); err != nil {

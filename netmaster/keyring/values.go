@@ -8,28 +8,30 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Values seals values of the store as a whole (netmaster --encrypt-values), in
+// Values encrypts values of the store as a whole (netmaster --encrypt-values), in
 //
 //	enc:v1:<id of the key>:<nonce and AES-256-GCM>
 //
-// without base64: nobody but netmasters has a use for them. Secrets in them are sealed once more, as ever. It is an objdb.Values.
+// without base64, since only netmasters read them. Secrets in them are encrypted in addition, as always. It is an
+// objdb.Values.
 type Values struct {
 	ring    *Keyring
 	sealing atomic.Bool
 	met     atomic.Bool
 }
 
-// Values opens what is sealed in the store, and seals when SetSealing says so, with a key that is there: another one, made where the
-// keyring was lost, would open for nobody else. There is one for each keyring.
+// Values returns the Values of the keyring: it decrypts, and encrypts when SetSealing enables that, with existing
+// keys only: a new key, made where the keyring was lost, could not be decrypted elsewhere. There is one Values for
+// each keyring.
 func (k *Keyring) Values() *Values { return &Values{ring: k} }
 
-// Sealing tells whether values are sealed from now on.
+// Sealing reports whether values are encrypted from now on.
 func (v *Values) Sealing() bool { return v.sealing.Load() }
 
-// SetSealing says so.
+// SetSealing sets that.
 func (v *Values) SetSealing(is bool) { v.sealing.Store(is) }
 
-// Met tells whether any value that came was sealed.
+// Met reports whether any value read so far was encrypted.
 func (v *Values) Met() bool { return v.met.Load() }
 
 // Seal implements objdb.Values.
@@ -42,9 +44,9 @@ func (v *Values) Seal(key string, value []byte) ([]byte, error) {
 	return append([]byte(prefix+keys.Primary+":"), sealed...), err
 }
 
-// Open implements objdb.Values. A value of which the key is not here is an error: that ends when this netmaster is
-// given the keyring of the others. One that is damaged, or was moved from another place, stays as it is, which is
-// nothing that anybody takes for a record.
+// Open implements objdb.Values. A value whose key is missing is an error, until this netmaster receives the
+// keyring of the others. A value that is damaged, or was moved from another place, is returned unchanged, which
+// cannot be decoded as a record.
 func (v *Values) Open(key string, stored []byte) ([]byte, error) {
 	id, sealed, is := splitSealed(stored)
 	if !is {
@@ -65,7 +67,8 @@ func (v *Values) Open(key string, stored []byte) ([]byte, error) {
 	}
 }
 
-// IsCurrent tells whether what is stored is as it would be stored now: sealed with the primary, or not at all.
+// IsCurrent reports whether a stored value is as it would be stored now: encrypted with the primary, or not at
+// all.
 func (v *Values) IsCurrent(stored []byte) (bool, error) {
 	id, _, is := splitSealed(stored)
 	if !v.Sealing() {
@@ -75,7 +78,7 @@ func (v *Values) IsCurrent(stored []byte) (bool, error) {
 	return is && id == keys.Primary, err
 }
 
-// splitSealed is the key that a value was sealed with, and what it made of it.
+// splitSealed returns the key id and the ciphertext of a value.
 func splitSealed(stored []byte) (id string, sealed []byte, is bool) {
 	rest, is := bytes.CutPrefix(stored, []byte(prefix))
 	if !is {

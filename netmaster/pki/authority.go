@@ -1,18 +1,15 @@
-// Package pki is the authorities of a cluster and the certificates they sign.
+// Package pki has the CAs of a cluster and the certificates that they sign.
 //
-// There are three authorities, so that no certificate opens a door that it was not
-// made for:
+// There are three CAs, so that no certificate is valid for a purpose other than its own:
 //
-//	api-ca      servers of REST: what clients and join tokens know a cluster by
+//	api-ca      servers of REST: identifies a cluster for clients and join tokens
 //	client-ca   clients of REST: netmasters, nodes, users
 //	store-ca    members of the store and their clients: netmasters only
 //
-// Certificates live for a week and name who has them in a URI (see package
-// identity). Whoever reads one demands the right authority, the right use and the
-// right name (Trust.Verify); the common name is for people and decides nothing.
+// Certificates are valid for a week and name their owner in a URI (see package identity). Verification checks the
+// CA, the use and the name (Trust.Verify); the common name is for users and has no effect.
 //
-// The clock is an argument of everything here. Files are in dir.go, all else
-// is without I/O.
+// The clock is an argument of everything here. Files are in dir.go, all other code is without I/O.
 package pki
 
 import (
@@ -31,10 +28,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Role is what the certificates of an authority are for.
+// Role is the purpose of the certificates of a CA.
 type Role string
 
-// The authorities of a cluster.
+// The CAs of a cluster.
 const (
 	API    Role = "api-ca"
 	Client Role = "client-ca"
@@ -46,24 +43,24 @@ var roles = []Role{API, Client, Store}
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// LeafLife is how long a certificate is good for, unless its Leaf says otherwise.
+	// LeafLife is the lifetime of a certificate, unless its Leaf has another one.
 	LeafLife = 7 * 24 * time.Hour
-	// backdated is by how much the clock of who reads a certificate may be behind: a zone of time taken for another, too.
+	// backdated is how far the clock of a verifier may be behind; it covers mistakes about time zones.
 	backdated = 24 * time.Hour
 )
 
-// Authority signs certificates of a cluster.
+// Authority is a CA of a cluster.
 type Authority struct {
 	Cluster     string // its id
 	Certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	beside      []*Authority // that are believed as well, while it is replaced; at most one, whose key is nil where it is not known
+	beside      []*Authority // also trusted, during a replacement; at most one, whose key may be nil
 }
 
-// Authorities are those of one cluster.
+// Authorities are the CAs of one cluster.
 type Authorities map[Role]*Authority
 
-// NewCluster makes the authorities of a new cluster.
+// NewCluster creates the CAs of a new cluster.
 func NewCluster(now time.Time) (Authorities, error) {
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
@@ -80,10 +77,10 @@ func NewCluster(now time.Time) (Authorities, error) {
 	return all, nil
 }
 
-// Cluster is the id of the cluster that the authorities belong to.
+// Cluster returns the id of the CAs' cluster.
 func (a Authorities) Cluster() string { return a[API].Cluster }
 
-// Hash tells whether two know the same authorities; empty: there are none.
+// Hash returns an identifier of a set of CAs; empty: there are none.
 func (a Authorities) Hash() string {
 	if a == nil {
 		return ""
@@ -91,7 +88,8 @@ func (a Authorities) Hash() string {
 	return HashOf(a[API].Bundle())
 }
 
-// MaySign says why the authorities, or one of them, do not sign at a time: who uses them cannot make certificates for itself then.
+// MaySign returns an error if any of the CAs cannot sign at a time: then a daemon cannot issue its own
+// certificates.
 func (a Authorities) MaySign(now time.Time) error {
 	for _, one := range a {
 		if err := one.signs(now); err != nil {
@@ -101,7 +99,7 @@ func (a Authorities) MaySign(now time.Time) error {
 	return nil
 }
 
-// HashOf is the Hash of who has nothing but the bundle of the authority of servers.
+// HashOf returns the Hash for a daemon that has only the bundle of the CA of servers.
 func HashOf(certs []*x509.Certificate) string {
 	h := sha256.New()
 	for _, c := range certs {
@@ -138,17 +136,17 @@ func newAuthority(role Role, cluster string, generation int, now time.Time) (*Au
 	return &Authority{Cluster: cluster, Certificate: cert, key: key}, err
 }
 
-// NewKey makes a key for a certificate.
+// NewKey creates a key for a certificate.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// serial is a number that no other certificate has.
+// serial returns a unique serial number.
 func serial() (*big.Int, error) { return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) }
 
-// KeyHash is the SHA-256 of the public key of a certificate, in hexadecimal digits.
-// The one of the authority of servers is what join tokens know a cluster by.
+// KeyHash returns the SHA-256 of the public key of a certificate, in hexadecimal digits. That of the CA of servers
+// identifies a cluster in join tokens.
 func KeyHash(c *x509.Certificate) string { return hashOf(c.RawSubjectPublicKeyInfo) }
 
-// PublicKeyHash is the KeyHash that a certificate for a key has.
+// PublicKeyHash returns the KeyHash of certificates for a key.
 func PublicKeyHash(key *ecdsa.PublicKey) (string, error) {
 	info, err := x509.MarshalPKIXPublicKey(key)
 	return hashOf(info), err
@@ -159,8 +157,8 @@ func hashOf(publicKey []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readAuthority joins the certificates of a bundle with their keys. That of the first one
-// has to be there. The id of the cluster is in the certificates.
+// readAuthority combines the certificates of a bundle with their keys. The key of the first one is required. The
+// id of the cluster is in the certificates.
 func readAuthority(role Role, certificates, keys []byte) (*Authority, error) {
 	certs, err := ParseCertificates(certificates)
 	if err != nil {
@@ -192,5 +190,5 @@ func readAuthority(role Role, certificates, keys []byte) (*Authority, error) {
 	return first, nil
 }
 
-// maxBundle is how many are believed at a time.
+// maxBundle limits the number of CAs that are trusted at a time.
 const maxBundle = 2

@@ -12,11 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Save writes authorities to a directory that only its user can look into: for each a file
-// with the certificates of its bundle and one with the keys. The last file that is written is the one
-// that Load looks for, so that a directory is complete or empty for it. Those of a next step
-// can be written over those that there are: whoever is interrupted leaves files that Load
-// can use, for each certificate that signs finds its key at any moment.
+// Save writes CAs to a directory that only its user can read: for each a file with the certificates of its bundle
+// and one with the keys. The last file that it writes is the one that Load looks for, so that for Load a directory
+// is complete or empty. The CAs of a next step can be written over the present ones: after an interruption Load
+// can use the files, since at any moment each signing certificate has its key.
 func (a Authorities) Save(dir string) error {
 	if err := durable.MakeDir(dir); err != nil {
 		return err
@@ -39,9 +38,8 @@ func (a Authorities) Save(dir string) error {
 // last is the file that Save writes at the end.
 const last = string(API) + ".crt"
 
-// Load reads what Save has written. A directory without authorities is a
-// fault.NotFound; one that others can look into, or that holds something else, is a
-// fault.Invalid that names the file.
+// Load reads the result of Save. The error is fault.NotFound if the directory has no CAs, and a fault.Invalid that
+// names the file if others can read the directory, or it has invalid content.
 func Load(dir string) (Authorities, error) {
 	if _, err := os.Stat(filepath.Join(dir, last)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.NotFound, "%s: no authorities", dir)
@@ -64,7 +62,7 @@ func Load(dir string) (Authorities, error) {
 	return all, nil
 }
 
-// ReadFile reads a small file. One that is secret must not be readable by others.
+// ReadFile reads a small file. A secret one must not be readable by others.
 func ReadFile(path string, secret bool) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -82,7 +80,7 @@ func ReadFile(path string, secret bool) ([]byte, error) {
 	return content, nil
 }
 
-// OpenKey reads the key in a file, and makes one that only its user can read the first time.
+// OpenKey reads the key in a file; if the file does not exist it creates one that only its user can read.
 func OpenKey(path string) (*ecdsa.PrivateKey, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)
@@ -113,7 +111,7 @@ func makeKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, durable.Write(path, text)
 }
 
-// Encode are certificates and keys as PEM, by the name of their file.
+// Encode returns certificates and keys as PEM, by file name.
 func (a Authorities) Encode() (map[string]string, error) {
 	files := map[string]string{}
 	for _, role := range roles {
@@ -133,7 +131,7 @@ func (a Authorities) Encode() (map[string]string, error) {
 	return files, nil
 }
 
-// Decode reads what Encode made. Errors are fault.Invalid.
+// Decode reads the result of Encode. Errors are fault.Invalid.
 func Decode(files map[string]string) (Authorities, error) {
 	all := Authorities{}
 	for _, role := range roles {

@@ -17,18 +17,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Leaf is what a certificate is to say.
+// Leaf is the content of a certificate to sign.
 type Leaf struct {
 	Who       identity.Identity // a master, node or user
-	Use       x509.ExtKeyUsage  // to serve or to be a client
-	Serves    bool              // a client serves as well, as nodes do for netmasters
+	Use       x509.ExtKeyUsage  // server or client
+	Serves    bool              // a client certificate that is also for a server, as of nodes, which serve netmasters
 	Key       crypto.PublicKey
 	Names     []string      // of a server: the names that clients dial
 	Addresses []netip.Addr  // and the addresses
-	Life      time.Duration // that it is good for; 0: LeafLife
+	Life      time.Duration // 0: LeafLife
 }
 
-// signs says why an authority does not sign at a time.
+// signs returns why a CA cannot sign at a time.
 func (a *Authority) signs(now time.Time) error {
 	if c := a.Certificate; now.Before(c.NotBefore) || !now.Before(c.NotAfter) {
 		return fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", c.Subject.CommonName,
@@ -37,8 +37,8 @@ func (a *Authority) signs(now time.Time) error {
 	return nil
 }
 
-// Sign makes a certificate. It is good from a moment ago, so that clocks may differ,
-// and for its life, but never longer than the authority's own.
+// Sign returns a certificate. It is valid from some time ago, since clocks may differ, and for its lifetime, but
+// not beyond that of the CA.
 func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
 	end := now.Add(cmp.Or(leaf.Life, LeafLife))
 	if end.After(a.Certificate.NotAfter) {
@@ -82,13 +82,13 @@ func (l Leaf) uses() []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{l.Use}
 }
 
-// Request asks for a certificate for a key, and proves that who asks has the key. What
-// else the certificate is to say is not for the asker to decide.
+// Request returns a certificate request for a key, which proves the possession of the key. The requester has no
+// influence on the other content of the certificate.
 func Request(key *ecdsa.PrivateKey) ([]byte, error) {
 	return x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 }
 
-// ReadRequest reads the key of a request. Errors are fault.Invalid.
+// ReadRequest returns the key of a request. Errors are fault.Invalid.
 func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 	keyBlock         = "PRIVATE KEY"
-	maxPEM           = 64 << 10 // bytes of a file or of an answer
+	maxPEM           = 64 << 10 // bytes of a file or of a response
 )
 
-// EncodeCertificates writes certificates as PEM.
+// EncodeCertificates returns certificates as PEM.
 func EncodeCertificates(certs ...*x509.Certificate) []byte {
 	var out bytes.Buffer
 	for _, c := range certs {
@@ -25,8 +25,7 @@ func EncodeCertificates(certs ...*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// ParseCertificates reads PEM that holds one certificate or more and nothing else.
-// Errors are fault.Invalid.
+// ParseCertificates parses PEM with one or more certificates and nothing else. Errors are fault.Invalid.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	if len(text) > maxPEM {
 		return nil, fault.New(fault.Invalid, "certificates: %d bytes, at most %d are read", len(text), maxPEM)
@@ -49,7 +48,7 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return found, nil
 }
 
-// Pool trusts the certificates that ParseCertificates reads.
+// Pool returns a pool of the certificates that ParseCertificates reads.
 func Pool(text []byte) (*x509.CertPool, error) {
 	certs, err := ParseCertificates(text)
 	if err != nil {
@@ -62,7 +61,7 @@ func Pool(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// EncodeKey writes a private key as PEM.
+// EncodeKey returns a private key as PEM.
 func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -71,7 +70,7 @@ func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
-// parseKeys reads some keys. Errors are those of ParseKey.
+// parseKeys parses several keys. Errors are those of ParseKey.
 func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, err error) {
 	for rest := bytes.TrimSpace(text); len(rest) > 0 || len(keys) == 0; {
 		block, after := pem.Decode(rest)
@@ -87,8 +86,7 @@ func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, err error) {
 	return keys, nil
 }
 
-// ParseKey reads what EncodeKey wrote. Errors are fault.Invalid and tell nothing of
-// the content.
+// ParseKey parses the result of EncodeKey. Errors are fault.Invalid and do not show the content.
 func ParseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != keyBlock || len(bytes.TrimSpace(rest)) > 0 {

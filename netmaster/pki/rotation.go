@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Authorities are replaced in three steps, each when everybody knows what the one before
-// it has made of the bundle, the certificates that are believed:
+// CAs are replaced in three steps, each when all daemons have the result of the previous one in their bundle, the
+// trusted certificates:
 //
-//	Add     [old]       a new one is believed beside the old one
-//	Switch  [old new]   the new one signs, and certificates are made anew
-//	Drop    [new old]   the old one is not believed any more
+//	Add     [old]       a new one is trusted beside the old one
+//	Switch  [old new]   the new one signs, and certificates are issued again
+//	Drop    [new old]   the old one is no longer trusted
 //	        [new]
 //
-// The first of a bundle is the one that signs. So who knows the bundle knows the step, and
-// a daemon whose bundle is the present one has a certificate by the one that signs, for it
-// gets the two together.
+// The first certificate of a bundle is the one that signs. So the bundle determines the step, and a daemon with
+// the present bundle has a certificate of the signing CA, since it receives the two together.
 
-// Step is one of those that replace authorities.
+// Step is a step in the replacement of CAs.
 type Step string
 
 // The steps.
@@ -29,7 +28,7 @@ const (
 	Drop   Step = "drop"
 )
 
-// Bundle is the certificates that are believed, the one that signs first.
+// Bundle returns the trusted certificates, the signing one first.
 func (a *Authority) Bundle() []*x509.Certificate {
 	all := []*x509.Certificate{a.Certificate}
 	for _, other := range a.beside {
@@ -38,7 +37,7 @@ func (a *Authority) Bundle() []*x509.Certificate {
 	return all
 }
 
-// Step is the next one. The authority of servers tells: it is the last that is written.
+// Step returns the next step. It depends on the CA of servers, which is written last.
 func (a Authorities) Step() Step { return a[API].step() }
 
 func (a *Authority) step() Step {
@@ -51,8 +50,8 @@ func (a *Authority) step() Step {
 	return Drop
 }
 
-// Next is what the next step makes of authorities. Where it was interrupted while it was
-// written down, those that it has come to stay as they are: they are one step ahead.
+// Next returns the CAs after the next step. If that step was interrupted while it was written, CAs that already
+// have it are unchanged.
 func (a Authorities) Next(now time.Time) (Authorities, error) {
 	next, step := Authorities{}, a.Step()
 	for role, one := range a {
@@ -81,8 +80,8 @@ func (a Authorities) Next(now time.Time) (Authorities, error) {
 	return next, nil
 }
 
-// generation is 1 for the authorities that a cluster was founded with, and one more for
-// each that has replaced them. It is in the name of the certificate.
+// generation returns 1 for the CAs with which a cluster was founded, and one more for each replacement. It is in
+// the name of the certificate.
 func (a *Authority) generation() int {
 	if n, err := strconv.Atoi(a.Certificate.Subject.SerialNumber); err == nil {
 		return n

@@ -11,22 +11,22 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Bounds of what a client may show.
+// Limits of a client's certificates.
 const (
 	maxChain = 3       // certificates
 	maxBytes = 8 << 10 // of each
 )
 
-// Trust is whom certificates of one use are taken from.
+// Trust defines which certificates are accepted for one use.
 type Trust struct {
 	Cluster     string
-	Authorities []*x509.Certificate // more than one while they are replaced
+	Authorities []*x509.Certificate // more than one during a replacement
 	Use         x509.ExtKeyUsage
 }
 
-// Verify returns who the first certificate of a chain belongs to: it is signed by one
-// of the authorities, is good now, is for this use and has the name of somebody of this
-// cluster. Anything else is a fault.Unauthenticated that says what is wrong.
+// Verify returns the owner of the first certificate of a chain: it must be signed by one of the CAs, valid now,
+// for this use, and name an identity of this cluster. Any other chain is a fault.Unauthenticated that names the
+// problem.
 func (t Trust) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	if err := t.Signed(chain, now); err != nil {
 		return identity.Identity{}, err
@@ -39,7 +39,7 @@ func (t Trust) Verify(chain []*x509.Certificate, now time.Time) (identity.Identi
 	return who, nil
 }
 
-// Signed is Verify without the name: it tells nothing of who has the certificate.
+// Signed is Verify without the name: it does not determine the owner.
 func (t Trust) Signed(chain []*x509.Certificate, now time.Time) error {
 	if err := t.signed(chain, now); err != nil {
 		return fault.New(fault.Unauthenticated, "certificate: %w", err)
@@ -73,13 +73,13 @@ func (t Trust) signed(chain []*x509.Certificate, now time.Time) error {
 	switch {
 	case leaf.IsCA:
 		return errors.New("it is that of an authority")
-	case !slices.Contains(leaf.ExtKeyUsage, t.Use): // it is good for everything, and so made for nothing
+	case !slices.Contains(leaf.ExtKeyUsage, t.Use): // valid for every use, hence not issued for this one
 		return errors.New("it does not say that it is for this use")
 	}
 	return nil
 }
 
-// named is the one identity that a certificate has in this cluster.
+// named returns the one identity of a certificate in this cluster.
 func (t Trust) named(leaf *x509.Certificate) (identity.Identity, error) {
 	if len(leaf.URIs) != 1 {
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "it has %d names of the form contiv://..., not one", len(leaf.URIs))
@@ -94,7 +94,7 @@ func (t Trust) named(leaf *x509.Certificate) (identity.Identity, error) {
 	return who, nil
 }
 
-// plain says the most usual reasons in words that help.
+// plain explains the most common reasons in plain words.
 func plain(err error, now time.Time) error {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -6,11 +6,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ErrNoAddress is what an error is, by errors.Is, that says that a range has no address left. Other things
-// are exhausted as well, such as the store.
+// ErrNoAddress matches, by errors.Is, errors about a range without a free address. Other resources are exhausted
+// as well, such as the store.
 var ErrNoAddress = errors.New("no address is left")
 
-// noAddress is such an error, in words of its own.
+// noAddress is such an error, with a text of its own.
 type noAddress struct{ error }
 
 func (e noAddress) Unwrap() error        { return e.error }

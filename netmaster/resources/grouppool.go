@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ReserveGroupPool notes the range that a new group asks for in its record. All
-// of it must be free in the pool of the network.
+// ReserveGroupPool records the range of a new group in its record. All of it must be free in the pool of the
+// network.
 func ReserveGroupPool(pool IPv4Pool, group *mastercfg.EndpointGroupState, text string) error {
 	first, last, err := ParsePool(text)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReserveGroupPool(pool IPv4Pool, group *mastercfg.EndpointGroupState, text s
 	return nil
 }
 
-// firstTaken finds the first address between two offsets that cannot be handed out.
+// firstTaken returns the first address between two offsets that cannot be allocated.
 func (p IPv4Pool) firstTaken(from, to uint) (uint, bool) {
 	if from < p.first {
 		return from, true
@@ -38,8 +38,7 @@ func (p IPv4Pool) firstTaken(from, to uint) (uint, bool) {
 	return taken, taken <= to
 }
 
-// GroupPool is the pool of a group that has reserved a range; used are the
-// addresses that somebody has in its network.
+// GroupPool returns the pool of a group with a reserved range; used are the addresses in use in its network.
 func GroupPool(net *mastercfg.CfgNetworkState, group *mastercfg.EndpointGroupState, used Used[netip.Addr]) (IPv4Pool, error) {
 	prefix, err := networkPrefix(net)
 	if err != nil {
@@ -54,7 +53,7 @@ func GroupPool(net *mastercfg.CfgNetworkState, group *mastercfg.EndpointGroupSta
 	return pool, nil
 }
 
-// ParsePool reads the range of a group, "a-b", or "a" for a range of one address.
+// ParsePool parses the range of a group, "a-b", or "a" for a range of one address.
 func ParsePool(text string) (first, last netip.Addr, err error) {
 	first, last, err = parseRange(text)
 	if err == nil && last.Less(first) {

@@ -5,7 +5,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// LowestGroupID finds the id of a new endpoint group; id 0 means "no group".
+// LowestGroupID returns a free id for a new endpoint group; id 0 means "no group".
 func LowestGroupID(used Used[uint]) (int, error) {
 	id, ok := used.NextFree(1)
 	if !ok || id > pipeline.MaxGroup {
@@ -14,7 +14,7 @@ func LowestGroupID(used Used[uint]) (int, error) {
 	return int(id), nil
 }
 
-// LowestVRF finds the number of a new tenant's routing domain.
+// LowestVRF returns a free number for a new tenant's routing domain.
 func LowestVRF(used Used[uint]) (uint16, error) {
 	n, ok := used.NextFree(1)
 	if !ok || n > pipeline.MaxVRF {

@@ -7,22 +7,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// IPv4Pool hands out the addresses of a network, or of the range one of its
-// groups has reserved. It counts addresses as offsets from the subnet's base.
+// IPv4Pool allocates the addresses of a network, or of the range that one of its groups has reserved. Addresses
+// are offsets from the subnet's base.
 //
-// The subnet address, the broadcast address, the gateway and what is outside
-// the range are never handed out; ranges of groups are not by their network.
+// The subnet address, the broadcast address, the gateway and addresses outside the range are never allocated; a
+// network does not allocate from the ranges of its groups.
 type IPv4Pool struct {
 	used        Used[netip.Addr]
 	ranges      Ranges
 	prefix      netip.Prefix
-	first, last uint       // offsets that may be handed out, inclusive
+	first, last uint       // allocatable offsets, inclusive
 	gateway     netip.Addr // zero: none
-	exhausted   string     // what to say when nothing is left
+	exhausted   string     // message if nothing is left
 }
 
-// InitNetwork fills the IPv4 fields of a new network's record; one that has
-// only IPv6 has none.
+// InitNetwork sets the IPv4 fields of a new network's record; a network with only IPv6 has none.
 func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
 	if text == "" {
 		if gateway != "" {
@@ -55,9 +54,8 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
 	return nil
 }
 
-// NetworkPool is the pool of a network; used are the addresses that somebody
-// has in it, ranges those that its groups have reserved. The pool of a network
-// that has only IPv6 is empty.
+// NetworkPool returns the pool of a network; used are the addresses in use, ranges those that its groups have
+// reserved. The pool of a network with only IPv6 is empty.
 func NetworkPool(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], ranges Ranges) (IPv4Pool, error) {
 	if OnlyIPv6(rec) {
 		return emptyPool(rec), nil
@@ -78,12 +76,12 @@ func NetworkPool(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], ranges R
 	return pool, nil
 }
 
-// OnlyIPv6 tells whether a network has no IPv4.
+// OnlyIPv6 reports whether a network has no IPv4.
 func OnlyIPv6(rec *mastercfg.CfgNetworkState) bool {
 	return rec.SubnetIP == "" && rec.SubnetLen == 0 && rec.IPv6SubnetLen != 0
 }
 
-// emptyPool hands out nothing: it is around an address that no host can have.
+// emptyPool returns a pool without addresses: its prefix is one that no host can have.
 func emptyPool(rec *mastercfg.CfgNetworkState) IPv4Pool {
 	pool := IPv4Pool{prefix: noSubnet(), exhausted: "network " + rec.ID + ", which has no IPv4 subnet"}
 	pool.bound(0, 0)
@@ -92,7 +90,7 @@ func emptyPool(rec *mastercfg.CfgNetworkState) IPv4Pool {
 
 func noSubnet() netip.Prefix { return netip.PrefixFrom(netip.IPv4Unspecified(), 32) }
 
-// networkPrefix is the subnet of a record.
+// networkPrefix returns the subnet of a record.
 func networkPrefix(rec *mastercfg.CfgNetworkState) (netip.Prefix, error) {
 	addr, err := parseIPv4(rec.SubnetIP)
 	if err != nil || rec.SubnetLen < minIPv4Len || rec.SubnetLen > maxIPv4Len {
@@ -110,7 +108,7 @@ func (p *IPv4Pool) bound(first, last uint) {
 	}
 }
 
-// Lowest finds the lowest free address.
+// Lowest returns the lowest free address.
 func (p IPv4Pool) Lowest() (netip.Addr, error) {
 	if offset := p.nextFree(p.first); offset <= p.last {
 		return p.address(offset), nil
@@ -118,8 +116,8 @@ func (p IPv4Pool) Lowest() (netip.Addr, error) {
 	return netip.Addr{}, exhausted("auto allocation failed - address exhaustion in %s", p.exhausted)
 }
 
-// After finds the lowest free address above another one, or if there is none, or that is no address of the
-// subnet, the lowest of all.
+// After returns the lowest free address above addr or, if there is none or addr is not in the subnet, the lowest
+// of all.
 func (p IPv4Pool) After(addr netip.Addr) (netip.Addr, error) {
 	if p.prefix.Contains(addr) {
 		if offset := p.nextFree(offsetIn(p.prefix, addr) + 1); offset <= p.last {
@@ -129,14 +127,14 @@ func (p IPv4Pool) After(addr netip.Addr) (netip.Addr, error) {
 	return p.Lowest()
 }
 
-// Taken tells whether somebody has an address, or none can.
+// Taken reports whether an address is in use, or cannot be used.
 func (p IPv4Pool) Taken(addr netip.Addr) bool {
 	offset, err := offsetChecked(p.prefix, addr)
 	return err == nil && p.nextFree(offset) != offset
 }
 
-// Check refuses an address asked for by name that the pool never hands out. It
-// does not ask whether somebody has it.
+// Check refuses a requested address that the pool never allocates. It does not check whether the address is in
+// use.
 func (p IPv4Pool) Check(addr netip.Addr) error {
 	if p.prefix == noSubnet() {
 		return fault.New(fault.Invalid, "requested address %s cannot be had in %s", addr, p.exhausted)
@@ -151,13 +149,12 @@ func (p IPv4Pool) Check(addr netip.Addr) error {
 	return nil
 }
 
-// At is the address with an offset from the subnet's base, if the pool may hand
-// it out.
+// At returns the address with an offset from the subnet's base, if the pool may allocate it.
 func (p IPv4Pool) At(offset uint) (netip.Addr, bool) {
 	return p.address(offset), p.assignable(offset)
 }
 
-// Contains tells whether the pool may hand out the address.
+// Contains reports whether the pool may allocate the address.
 func (p IPv4Pool) Contains(addr netip.Addr) bool {
 	offset, err := offsetChecked(p.prefix, addr)
 	return err == nil && p.assignable(offset)
@@ -177,7 +174,7 @@ func (p IPv4Pool) Available() string {
 	return ranges(p.first, p.last, p.nextFree, p.nextTaken, p.name)
 }
 
-// nextTaken finds the first address from an offset on that nobody can get any more.
+// nextTaken returns the first offset, from one on, that cannot be allocated.
 func (p IPv4Pool) nextTaken(from uint) uint {
 	next := sizeOf(p.prefix)
 	if from >= next {
@@ -195,8 +192,7 @@ func (p IPv4Pool) nextTaken(from uint) uint {
 	return next
 }
 
-// nextFree finds the first address from an offset on that can be handed out; it
-// is beyond the subnet if there is none.
+// nextFree returns the first offset, from one on, that can be allocated; beyond the subnet if there is none.
 func (p IPv4Pool) nextFree(from uint) uint {
 	from = max(from, p.first)
 	for from <= p.last {
@@ -218,7 +214,7 @@ func (p IPv4Pool) nextFree(from uint) uint {
 	return sizeOf(p.prefix)
 }
 
-// reserved is the offset of the gateway, if there is one.
+// reserved returns the offset of the gateway, if there is one.
 func (p IPv4Pool) reserved() (uint, bool) {
 	if !p.prefix.Contains(p.gateway) {
 		return 0, false
@@ -232,7 +228,7 @@ func (p IPv4Pool) address(offset uint) netip.Addr {
 
 func (p IPv4Pool) name(offset uint) string { return p.address(offset).String() }
 
-// offsetIn is the offset of an address that is known to be in the prefix.
+// offsetIn returns the offset of an address, which must be in the prefix.
 func offsetIn(prefix netip.Prefix, addr netip.Addr) uint {
 	return uint(fromIPv4(addr) - fromIPv4(prefix.Addr()))
 }

@@ -10,28 +10,26 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The prefix lengths an IPv6 network may have.
+// Valid prefix lengths of an IPv6 network.
 const (
 	minIPv6Len = 16
 	maxIPv6Len = 128
 )
 
-// IPv6Pool hands out the IPv6 addresses of a network. An allocation counts on
-// from the last one, round the end of the subnet to its beginning. Host part 0
-// and the gateway are never handed out.
+// IPv6Pool allocates the IPv6 addresses of a network. An allocation continues after the last one, and wraps around
+// at the end of the subnet. Host part 0 and the gateway are never allocated.
 //
-// In a network without IPv4 the MAC address of an endpoint is made of the last
-// 32 bits of its IPv6 address. There the host part ends at ::ffff:ffff, so that
-// no two endpoints get one MAC address.
+// In a network without IPv4 the MAC address of an endpoint is derived from the last 32 bits of its IPv6 address.
+// There the host part ends at ::ffff:ffff, so that no two endpoints have the same MAC address.
 type IPv6Pool struct {
 	most    uint128 // largest host part
 	prefix  netip.Prefix
 	gateway netip.Addr // zero: none
-	last    uint128    // host part of the last one that was handed out
+	last    uint128    // host part of the last allocated address
 	used    Used[netip.Addr]
 }
 
-// InitNetworkIPv6 fills the IPv6 fields of a new network's record.
+// InitNetworkIPv6 sets the IPv6 fields of a new network's record.
 func InitNetworkIPv6(rec *mastercfg.CfgNetworkState, subnet, gateway string) error {
 	if subnet == "" {
 		if gateway != "" {
@@ -60,7 +58,7 @@ func InitNetworkIPv6(rec *mastercfg.CfgNetworkState, subnet, gateway string) err
 	return nil
 }
 
-// ParseIPv6Subnet reads "2001:db8::/64".
+// ParseIPv6Subnet parses "2001:db8::/64".
 func ParseIPv6Subnet(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || !prefix.Addr().Is6() || prefix.Addr().Is4In6() {
@@ -72,20 +70,20 @@ func ParseIPv6Subnet(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-// IPv6Address is the address of a network with a host part, "::5".
+// IPv6Address returns the address of a network with a host part, "::5".
 func IPv6Address(rec *mastercfg.CfgNetworkState, host string) (netip.Addr, bool) {
 	p, err := NetworkPoolIPv6(rec, nil, host)
 	return p.compose(p.last), err == nil && p.last != uint128{}
 }
 
-// LastIPv6 is the last address of a subnet.
+// LastIPv6 returns the last address of a subnet.
 func LastIPv6(prefix netip.Prefix) netip.Addr {
 	base, host := fromIPv6(prefix.Addr()), hostMask(prefix)
 	return uint128{base.hi | host.hi, base.lo | host.lo}.addr()
 }
 
-// NetworkPoolIPv6 is the IPv6 pool of a network; used are the addresses that
-// somebody has in it, last is the host part handed out last, "::5", or empty.
+// NetworkPoolIPv6 returns the IPv6 pool of a network; used are the addresses in use, last is the host part
+// allocated last, "::5", or empty.
 func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], last string) (IPv6Pool, error) {
 	if rec.IPv6SubnetLen == 0 {
 		return IPv6Pool{}, fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", rec.ID)
@@ -100,13 +98,13 @@ func NetworkPoolIPv6(rec *mastercfg.CfgNetworkState, used Used[netip.Addr], last
 		p.most = p.most.and(uint128{0, math.MaxUint32})
 	}
 	p.gateway, _ = netip.ParseAddr(rec.IPv6Gateway)     // empty: none
-	if host, err := netip.ParseAddr(last); err == nil { // else nothing was handed out
+	if host, err := netip.ParseAddr(last); err == nil { // else nothing was allocated
 		p.last = hostPart(p.prefix, host)
 	}
 	return p, nil
 }
 
-// Next finds the next free address after the last one.
+// Next returns the next free address after the last one.
 func (p IPv6Pool) Next() (netip.Addr, error) {
 	one := uint128{0, 1}
 	if p.last.less(p.most) {
@@ -120,10 +118,10 @@ func (p IPv6Pool) Next() (netip.Addr, error) {
 	return netip.Addr{}, exhausted("Reached MaxHosts (%d), no address left in ipv6 subnet %s", p.most.lo, p.prefix)
 }
 
-// free finds the first free address between two host parts.
+// free returns the first free address between two host parts.
 func (p IPv6Pool) free(from, to uint128) (netip.Addr, bool) {
 	if p.most == (uint128{}) {
-		return netip.Addr{}, false // the subnet is one address, its own
+		return netip.Addr{}, false // the subnet is a single address, its own
 	}
 	addr, ok := p.used.NextFree(p.compose(from))
 	if ok && addr == p.gateway {
@@ -132,11 +130,11 @@ func (p IPv6Pool) free(from, to uint128) (netip.Addr, bool) {
 	return addr, ok && p.prefix.Contains(addr) && !p.compose(to).Less(addr)
 }
 
-// HostPart is what an address adds to the prefix, as text: "::5".
+// HostPart returns the host part of an address as text: "::5".
 func (p IPv6Pool) HostPart(addr netip.Addr) string { return hostPart(p.prefix, addr).key() }
 
-// Check refuses an address asked for by name that is not in the subnet or never
-// handed out. It does not ask whether somebody has it.
+// Check refuses a requested address that is not in the subnet, or never allocated. It does not check whether the
+// address is in use.
 func (p IPv6Pool) Check(addr netip.Addr) error {
 	if !addr.Is6() || !p.prefix.Contains(addr) {
 		return fault.New(fault.Invalid, "ipv6 address %s is not in subnet %s", addr, p.prefix)
@@ -151,7 +149,7 @@ func (p IPv6Pool) Check(addr netip.Addr) error {
 	return nil
 }
 
-// NotAvailable is the refusal of an address that cannot be had.
+// NotAvailable returns the error for an address that cannot be allocated.
 func (p IPv6Pool) NotAvailable(addr netip.Addr) *fault.Error {
 	return fault.New(fault.Conflict, "requested ipv6 address %s is not available in subnet %s", addr, p.prefix)
 }
@@ -161,7 +159,7 @@ func (p IPv6Pool) compose(host uint128) netip.Addr {
 	return uint128{base.hi | host.hi, base.lo | host.lo}.addr()
 }
 
-// hostPart is what an address adds to the prefix.
+// hostPart returns the part of an address after the prefix.
 func hostPart(prefix netip.Prefix, addr netip.Addr) uint128 {
 	return fromIPv6(addr).and(hostMask(prefix))
 }
@@ -192,7 +190,7 @@ func (n uint128) addr() netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// key is the host part as the record lists it, for example "::5".
+// key returns the host part as the record lists it, for example "::5".
 func (n uint128) key() string { return n.addr().String() }
 
 func (n uint128) and(m uint128) uint128 { return uint128{n.hi & m.hi, n.lo & m.lo} }

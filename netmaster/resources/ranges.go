@@ -2,8 +2,8 @@ package resources
 
 import "strings"
 
-// ranges writes the members of [first, last] as "1-3, 10". nextIn and nextOut
-// find the first member, or what is none, from a number on.
+// ranges formats the members of [first, last] as "1-3, 10". nextIn and nextOut return the first member, or
+// non-member, from a number on.
 func ranges(first, last uint, nextIn, nextOut func(uint) uint, name func(uint) string) string {
 	var out strings.Builder
 	for begin := nextIn(first); begin <= last; {

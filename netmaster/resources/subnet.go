@@ -1,16 +1,14 @@
-// Package resources hands out what a cluster has only so much of: addresses,
-// VLANs, VNIs, group ids and routing domain numbers.
+// Package resources allocates the limited resources of a cluster: addresses, VLANs, VNIs, group ids and routing
+// domain numbers.
 //
-// Nothing of what is handed out is kept in a list, which would be written again
-// with each entry: who has a number says so in its own record, and Used tells
-// which numbers are in a record. An allocator finds a free one; its caller puts
-// it into a record, all inside one store transaction. Allocators do no I/O and
-// take no lock.
+// Allocations are not stored in a list, which would be rewritten with each entry: the record of an owner has its
+// number, and Used finds the numbers that are in a record. An allocator finds a free number; its caller puts it
+// into a record, all inside one store transaction. Allocators do no I/O and take no lock.
 //
 //   - IPv4Pool: addresses of a network or of the range a group reserved in it
 //   - IPv6Pool: addresses of a network, found by counting on from the last one
 //   - VLANPool, VXLANPool: tags, drawn from configurable ranges
-//   - LowestGroupID, LowestVRF: small numbers the datapath knows groups and tenants by
+//   - LowestGroupID, LowestVRF: small numbers by which the datapath identifies groups and tenants
 package resources
 
 import (
@@ -21,21 +19,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The prefix lengths an IPv4 network may have.
+// Valid prefix lengths of an IPv4 network.
 const (
 	minIPv4Len = 8
 	maxIPv4Len = 32
 )
 
-// Subnet is an IPv4 subnet with the part of it a network may use.
+// Subnet is an IPv4 subnet with the part of it that a network may use.
 type Subnet struct {
 	Prefix      netip.Prefix // masked
 	First, Last netip.Addr   // as ranged, else the whole subnet
 	Ranged      bool         // a range was given
 }
 
-// ParseSubnet reads "10.1.1.0/24" or "10.1.1.10-10.1.1.20/24". Bits below the
-// prefix length are dropped: "10.1.1.128/24" is the whole of 10.1.1.0/24.
+// ParseSubnet parses "10.1.1.0/24" or "10.1.1.10-10.1.1.20/24". Bits below the prefix length are dropped:
+// "10.1.1.128/24" is the whole of 10.1.1.0/24.
 func ParseSubnet(text string) (Subnet, error) {
 	invalid := fault.New(fault.Invalid, "Network subnet format not valid").WithField("subnet").
 		WithExplanation("subnet %q: want address/length, such as 10.1.2.0/24, or first-last/length with both in one subnet of that length, such as 10.1.2.10-10.1.2.20/24", text)
@@ -64,16 +62,16 @@ func ParseSubnet(text string) (Subnet, error) {
 	return Subnet{Prefix: prefix, First: first, Last: last, Ranged: true}, nil
 }
 
-// Range is the text of the usable part, "first-last".
+// Range returns the usable part as text, "first-last".
 func (s Subnet) Range() string { return s.First.String() + "-" + s.Last.String() }
 
-// Overlaps tells whether two networks could hand out the same address.
+// Overlaps reports whether two networks could allocate the same address.
 func (s Subnet) Overlaps(other Subnet) bool {
 	return !s.Last.Less(other.First) && !other.Last.Less(s.First)
 }
 
-// CIDR is the longest prefix that covers the usable part: what a rule that names
-// the network matches, since the datapath knows prefixes and no ranges.
+// CIDR returns the longest prefix that covers the usable part. Rules that name the network match it, since the
+// datapath supports prefixes but not ranges.
 func (s Subnet) CIDR() netip.Prefix {
 	if !s.Ranged {
 		return s.Prefix
@@ -87,7 +85,7 @@ func (s Subnet) CIDR() netip.Prefix {
 	return s.Prefix
 }
 
-// parseRange reads "a-b", or "a" as a range of one address.
+// parseRange parses "a-b", or "a" as a range of one address.
 func parseRange(text string) (first, last netip.Addr, err error) {
 	firstText, lastText, ranged := strings.Cut(text, "-")
 	if !ranged {
@@ -112,7 +110,7 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 	return toIPv4(fromIPv4(prefix.Addr()) + uint32(sizeOf(prefix)-1))
 }
 
-// sizeOf is the number of addresses in an IPv4 prefix.
+// sizeOf returns the number of addresses in an IPv4 prefix.
 func sizeOf(prefix netip.Prefix) uint { return 1 << (32 - prefix.Bits()) }
 
 func fromIPv4(addr netip.Addr) uint32 {

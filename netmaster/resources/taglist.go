@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// InTagList tells whether a tag is in a list such as "100,200-299". What is no number is
-// no tag.
+// InTagList reports whether a tag is in a list such as "100,200-299". Parts that are not numbers are ignored.
 func InTagList(list string, tag int) bool {
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")

@@ -11,15 +11,15 @@ import (
 
 // Limits of the tag ranges.
 const (
-	vlanBits     = 4096  // 0 and 4095 are in no pool
-	vxlanBits    = 16384 // a pool's size; VNIs are stored relative to its start
+	vlanBits     = 4096  // no pool has 0 and 4095
+	vxlanBits    = 16384 // size of a pool; VNIs are stored relative to its start
 	maxVXLANSpan = 16000
 )
 
 // TagRange is a configured range of tags, both ends included.
 type TagRange struct{ Min, Max uint }
 
-// ParseVLANRange reads "1-4094".
+// ParseVLANRange parses "1-4094".
 func ParseVLANRange(text string) (TagRange, error) {
 	r, err := parseTagRange(text, "vlans")
 	if err == nil && r.Max > vlanBits-1 {
@@ -28,7 +28,7 @@ func ParseVLANRange(text string) (TagRange, error) {
 	return r, err
 }
 
-// ParseVXLANRange reads "1-10000".
+// ParseVXLANRange parses "1-10000".
 func ParseVXLANRange(text string) (TagRange, error) {
 	r, err := parseTagRange(text, "vxlans")
 	switch {
@@ -60,7 +60,7 @@ func parseTagRange(text, field string) (TagRange, error) {
 	return TagRange{Min: uint(low), Max: uint(high)}, nil
 }
 
-// filled is a map of n bits in which [first, last] are set.
+// filled returns a bitmap of n bits in which [first, last] are set.
 func filled(n, first, last uint) mastercfg.Bitmap {
 	b := mastercfg.NewBitmap(n)
 	for i := first; i <= last; i++ {
@@ -69,21 +69,20 @@ func filled(n, first, last uint) mastercfg.Bitmap {
 	return b
 }
 
-// VLANPool hands out VLANs of a configured range. They are in use by networks
-// and, in a fabric, groups.
+// VLANPool allocates VLANs of a configured range. They are used by networks and, in a fabric, by groups.
 type VLANPool struct {
 	Config *mastercfg.VLANConfig
 	Used   Used[uint]
 }
 
-// DefineVLANs fills the record of a new pool.
+// DefineVLANs returns the record of a new pool.
 func DefineVLANs(r TagRange) *mastercfg.VLANConfig {
 	return &mastercfg.VLANConfig{ID: "global", VLANs: usableVLANs(r)}
 }
 
 func usableVLANs(r TagRange) mastercfg.Bitmap { return filled(vlanBits, r.Min, min(r.Max, vlanBits-2)) }
 
-// Allocate finds a VLAN: the requested one, or the lowest free for 0.
+// Allocate returns a free VLAN: the requested one, or for 0 the lowest.
 func (p VLANPool) Allocate(requested uint) (uint, error) {
 	if requested != 0 {
 		if free, ok := p.Used.NextFree(requested); !p.Config.VLANs.Test(requested) || !ok || free != requested {
@@ -98,8 +97,7 @@ func (p VLANPool) Allocate(requested uint) (uint, error) {
 	return vlan, nil
 }
 
-// lowest finds the lowest number that is in a pool, stored relative to a base,
-// and free.
+// lowest returns the lowest free number of a pool, which is stored relative to a base.
 func lowest(pool mastercfg.Bitmap, base uint, used Used[uint]) (uint, bool) {
 	for index, ok := pool.NextSet(0); ok; index, ok = pool.NextSet(index) {
 		free, any := used.NextFree(index + base)
@@ -113,7 +111,7 @@ func lowest(pool mastercfg.Bitmap, base uint, used Used[uint]) (uint, bool) {
 	return 0, false
 }
 
-// Resize changes the range; what is in use must be inside the new one.
+// Resize changes the range; all tags in use must be inside the new one.
 func (p *VLANPool) Resize(r TagRange) error {
 	if outside(p.Used, r) {
 		return fault.New(fault.InUse, "cannot update the vlan range due to existing vlans %s", p.InUse()).WithField("vlans")
@@ -122,13 +120,13 @@ func (p *VLANPool) Resize(r TagRange) error {
 	return nil
 }
 
-// Count is the number of VLANs in use.
+// Count returns the number of VLANs in use.
 func (p VLANPool) Count() int { return count(p.Used) }
 
 // InUse lists the VLANs in use as "1-3, 10".
 func (p VLANPool) InUse() string { return list(p.Used, tagName) }
 
-// outside tells whether a tag in use is not in a range.
+// outside reports whether a tag in use is not in a range.
 func outside(used Used[uint], r TagRange) (found bool) {
 	inUse(used, func(tag uint) { found = found || tag < r.Min || tag > r.Max })
 	return found

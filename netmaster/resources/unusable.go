@@ -6,8 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// unusable are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC
-// 6890): the kernel refuses them, or never sends them anywhere.
+// unusable are the addresses that a host cannot have (IANA's special-purpose registries, RFC 6890): the kernel
+// refuses them, or never sends packets to them.
 var unusable = []struct {
 	prefix netip.Prefix
 	what   string
@@ -21,7 +21,7 @@ var unusable = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast groups"},
 }
 
-// checkUsable refuses the subnet of a new network in which there are addresses that no endpoint can have.
+// checkUsable refuses the subnet of a new network if it has addresses that no endpoint can have.
 func checkUsable(subnet netip.Prefix, field string) error {
 	for _, r := range unusable {
 		if subnet.Overlaps(r.prefix) {

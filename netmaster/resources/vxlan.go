@@ -5,27 +5,26 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxLocalTag is the highest tag a vxlan network can have inside a host. The
-// first 4094 are VLANs; the tag is a register there, no header, and goes on, so
-// that the range of VNIs alone says how many networks there can be.
+// maxLocalTag is the highest local tag of a vxlan network. The first 4094 are VLANs; since the tag is held in a
+// register of the switch, not in a header, it may be larger, so that only the range of VNIs limits the number of
+// networks.
 const maxLocalTag = vxlanBits - 1
 
-// VXLANPool hands out VNIs, each with a tag that stands for it inside a host.
-// The record has VNIs relative to FreeVXLANsStart, the range's minimum less one.
+// VXLANPool allocates VNIs, each with a tag that represents it inside a host. The record has VNIs relative to
+// FreeVXLANsStart, the range's minimum less one.
 type VXLANPool struct {
 	Config *mastercfg.VXLANConfig
 	Used   Used[uint] // VNIs
 	Local  Used[uint] // tags inside a host
 }
 
-// DefineVXLANs fills the record of a new pool.
+// DefineVXLANs returns the record of a new pool.
 func DefineVXLANs(r TagRange) *mastercfg.VXLANConfig {
 	return &mastercfg.VXLANConfig{ID: "global", VXLANs: filled(vxlanBits, 1, r.Max-r.Min+1),
 		LocalVLANs: filled(vxlanBits, 1, maxLocalTag), FreeVXLANsStart: r.Min - 1}
 }
 
-// Allocate finds a VNI, the requested one or the lowest free for 0, and the
-// lowest free local tag.
+// Allocate returns a free VNI, the requested one or for 0 the lowest, and the lowest free local tag.
 func (p VXLANPool) Allocate(requested uint) (vni, localTag uint, err error) {
 	if vni, err = p.pick(requested); err != nil {
 		return 0, 0, err
@@ -55,7 +54,7 @@ func (p VXLANPool) pick(requested uint) (uint, error) {
 	return requested, nil
 }
 
-// Resize changes the range; what is in use must be inside the new one.
+// Resize changes the range; all VNIs in use must be inside the new one.
 func (p *VXLANPool) Resize(r TagRange) error {
 	if outside(p.Used, r) {
 		return fault.New(fault.InUse, "cannot update the vxlan range due to existing vxlans %s", p.InUse()).WithField("vxlans")
@@ -64,7 +63,7 @@ func (p *VXLANPool) Resize(r TagRange) error {
 	return nil
 }
 
-// Count is the number of VNIs in use.
+// Count returns the number of VNIs in use.
 func (p VXLANPool) Count() int { return count(p.Used) }
 
 // InUse lists the VNIs in use as "1-3, 10".

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Groups says what rules between groups decide about the first packet of a connection: those of
-// the highest priority, and of these one that denies. It judges every packet, on both nodes alike.
+// Groups returns what rules between groups decide about the first packet of a connection: among those of the
+// highest priority, one that denies wins. They apply to every packet, on both nodes alike.
 func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowed bool, rule string) {
 	allowed, best := true, 0
 	for _, r := range rules {
@@ -23,8 +23,8 @@ func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowe
 	return allowed, rule
 }
 
-// ended tells whether rules of the sender's group, or those of the receiver's, end the judgement of a connection in
-// that direction: the highest of these that is about it allows it. Those of the other end do not count.
+// ended reports whether rules of the sender's group, or of the receiver's, end the evaluation of a connection in
+// that direction: the matching rule with the highest priority allows it. Rules of the other end do not count.
 func ended(final []mastercfg.CfgPolicyRule, out bool, c Connection) (rule string, ends bool) {
 	own := func(r mastercfg.CfgPolicyRule) bool {
 		if out {
@@ -46,10 +46,10 @@ func isAbout(r mastercfg.CfgPolicyRule, from, to int, c Connection) bool {
 	return (r.SrcEndpointGroup == 0 || r.SrcEndpointGroup == from) && (r.DstEndpointGroup == 0 || r.DstEndpointGroup == to) &&
 		isAt(c.From.Address, r.SrcIPAddr, r.SrcIPv6Addr) && isAt(c.To.Address, r.DstIPAddr, r.DstIPv6Addr) &&
 		(r.IPProtocol == 0 || r.IPProtocol == c.Protocol) && r.SrcPort == 0 && (r.DstPort == 0 || r.DstPort == c.Port || !inet.HasPorts(r.IPProtocol)) &&
-		slices.Contains([]string{"", "syn", "syn,!ack"}, r.TCPFlags) // those of a first packet
+		slices.Contains([]string{"", "syn", "syn,!ack"}, r.TCPFlags) // the flags of a first packet
 }
 
-// isAt tells whether an address is one of those that a rule names; none: it names none.
+// isAt reports whether an address is one of those that a rule names, or the rule names none.
 func isAt(a netip.Addr, named ...string) bool {
 	any := true
 	for _, text := range named {

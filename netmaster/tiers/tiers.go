@@ -1,9 +1,8 @@
-// Package tiers says what the policies of Kubernetes decide about a connection, from the
-// records that agents make flows of (docs/pipeline.md, Tiers): for people who ask why.
+// Package tiers computes what the policies of Kubernetes decide about a connection, from the records that agents
+// turn into flows (docs/pipeline.md, Tiers), to explain it to users.
 //
-// A connection is judged twice, what the sender may begin and what the receiver accepts.
-// The tiers are asked in their order, and the first that has a rule for it decides, unless the rule
-// says to ask the next one.
+// A connection is evaluated twice: whether the sender may open it and whether the receiver accepts it. The tiers
+// are evaluated in order, and the first with a matching rule decides, unless the rule passes to the next one.
 package tiers
 
 import (
@@ -14,51 +13,51 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// State is what is written about policies.
+// State has the records about policies.
 type State struct {
 	Classes  map[uint16]mastercfg.K8sClass
 	Policies map[string]mastercfg.K8sPolicy // by id
-	Final    []mastercfg.CfgPolicyRule      // rules of groups, in a tenant whose mode is final; else none
+	Final    []mastercfg.CfgPolicyRule      // rules of groups, in a tenant with mode final; else none
 }
 
-// End is an end of a connection.
+// End is one end of a connection.
 type End struct {
-	Judged  bool // it is a pod with a network of its own
-	Classed bool // it is known which class it has; else it is isolated
+	Judged  bool // it is a pod with its own network
+	Classed bool // its class is known; else it is isolated
 	Class   uint16
 	Group   int // 0: none
 	Address netip.Addr
-	Known   []netip.Addr // of a node: its InternalIPs of the same family, by which policies let in its processes
+	Known   []netip.Addr // of a node: its InternalIPs of the same family, by which policies admit its processes
 }
 
-// Connection is one to a port; the families of the addresses are the same.
+// Connection is a connection to a port; the IP families of the addresses are equal.
 type Connection struct {
 	From, To End
 	Protocol uint8
 	Port     uint16
-	OwnNode  bool // of a pod and the processes of its node, which no policy is asked about
+	OwnNode  bool // between a pod and the processes of its node, which is exempt from policies
 }
 
-// Decision is what the tiers say of a connection in one direction.
+// Decision is the result of the tiers for a connection in one direction.
 type Decision struct {
 	Allowed bool
-	Tier    int    // that has decided; None: none; OfGroups: none was asked
-	Policy  string // whose rule has decided; empty: that none allows it, or that nothing judges it
+	Tier    int    // that has decided; None: none; OfGroups: none was evaluated
+	Policy  string // whose rule has decided; empty: because none allows it, or none applies
 }
 
-// These are no tiers.
+// Values that are not tiers.
 const (
-	None     = -1 // what nothing is said about is allowed
-	OfGroups = -2 // a rule of the group allows, and ends the judgement
+	None     = -1 // no tier has a rule for it: allowed
+	OfGroups = -2 // a rule of the group allows it, and ends the evaluation
 )
 
-// isolating is the tier of policies.
+// isolating is the tier whose policies isolate.
 const isolating = 1
 
-// Out says whether the sender may begin a connection.
+// Out returns whether the sender may open a connection.
 func (s State) Out(c Connection) Decision { return s.decide(c.From, c.To, true, c) }
 
-// In says whether the receiver accepts a connection.
+// In returns whether the receiver accepts a connection.
 func (s State) In(c Connection) Decision { return s.decide(c.To, c.From, false, c) }
 
 func (s State) decide(subject, peer End, out bool, c Connection) Decision {
@@ -74,7 +73,7 @@ func (s State) decide(subject, peer End, out bool, c Connection) Decision {
 		isolates = class.IsolatesOut
 	}
 	if !subject.Classed || subject.Class != 0 && !known {
-		isolates = true // no rule can be about it
+		isolates = true // no rule can match it
 	}
 	for tier := range 3 {
 		rule, policy, found := s.first(tier, out, func(r mastercfg.TierRule) bool { return concerns(r, subject, peer, c) })
@@ -88,8 +87,8 @@ func (s State) decide(subject, peer End, out bool, c Connection) Decision {
 	return Decision{Allowed: true, Tier: None}
 }
 
-// first is the rule of a tier that comes first of those that are about a connection. In the tier of
-// policies all allow: that of the policy whose id comes first.
+// first returns the first matching rule of a tier. In the tier of policies all rules allow: it is that of the
+// policy with the first id.
 func (s State) first(tier int, out bool, about func(mastercfg.TierRule) bool) (rule mastercfg.TierRule, policy string, found bool) {
 	for id, p := range s.Policies {
 		for _, r := range p.Rules {
@@ -119,7 +118,7 @@ func concerns(r mastercfg.TierRule, subject, peer End, c Connection) bool {
 	}))
 }
 
-// within tells whether one of some networks, as texts, holds an address.
+// within reports whether one of some networks, as texts, contains an address.
 func within(nets []string, a netip.Addr) bool {
 	return slices.ContainsFunc(nets, func(text string) bool {
 		net, err := netip.ParsePrefix(text)

@@ -9,8 +9,8 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// Reasons why a session with a neighbour has ended, or does not begin, for operators. The codes of a NOTIFICATION stay beside
-// the words, because logs of routers have them, too.
+// Reasons why a session with a neighbour has ended, or does not begin, for operators. They include the codes of a
+// NOTIFICATION, which logs of routers have, too.
 const (
 	causeHoldTimerExpired     = "it has said nothing for the hold time"
 	causeNoOpen               = "it has accepted a connection, and says nothing"
@@ -50,8 +50,8 @@ const (
 	notificationReceived = "notification-received "
 )
 
-// causeOf is why a session has ended, or has not begun, by the states of the neighbour before and now. It is empty if
-// there is nothing that an operator should know.
+// causeOf returns why a session has ended, or has not begun, by the previous and present state of the neighbour.
+// It is empty if there is nothing to report to an operator.
 func causeOf(before string, now *apiutil.PeerState) string {
 	switch now.DisconnectReason {
 	case api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT:
@@ -66,13 +66,13 @@ func causeOf(before string, now *apiutil.PeerState) string {
 	return causeByReason[now.DisconnectReason]
 }
 
-// isNewCause tells whether a cause is to be reported after another one. A neighbour that has refused the node, or that the node has refused, may
-// close further connections without a NOTIFICATION for a while; that is not reported in place of the refusal.
+// isNewCause reports whether a cause is to be reported after another one. After a refusal by either side, the
+// neighbour may close further connections without a NOTIFICATION for a while; that does not replace the refusal.
 func isNewCause(cause, before string) bool {
 	return cause != before && cause != "" && (cause != causeClosed || before != causeRefusedByNeighbour && !strings.HasPrefix(before, causeRefused))
 }
 
-// connectFailureOf is why a connection failed, by a line of the library's log; empty if none failed.
+// connectFailureOf returns why a connection failed, by a line of the library's log; empty if none failed.
 func connectFailureOf(message string, fields map[string]slog.Value) string {
 	switch message {
 	case "failed to connect":
@@ -92,8 +92,9 @@ func connectFailureOf(message string, fields map[string]slog.Value) string {
 	return ""
 }
 
-// refusalText is the meaning of a NOTIFICATION that the node has sent to refuse a neighbour. An FSM error means that the neighbour
-// has sent an unexpected message: of a BGP speaker, a NOTIFICATION, which the library does not read in that state.
+// refusalText returns the meaning of a NOTIFICATION with which the node has refused a neighbour. An FSM error
+// means that the neighbour has sent an unexpected message: from a BGP speaker, a NOTIFICATION, which the library
+// does not read in that state.
 func refusalText(code, subcode uint8) string {
 	switch text := causeRefused + bgp.NewNotificationErrorCode(code, subcode).String(); {
 	case code == bgp.BGP_ERROR_FSM_ERROR:

@@ -1,25 +1,25 @@
-// Package bgp is the BGP speaker of a node: it announces the addresses of the node to
-// the routers outside, and learns routes from them.
+// Package bgp is the BGP speaker of a node: it announces the addresses of the node to external routers, and learns
+// routes from them.
 //
 //	Configure, Announce  -->  +---------+  <== TCP 179 ==>  neighbours
 //	                          | Speaker |
 //	Changes              <--  +---------+
 //
-// The library gobgp speaks the protocol, inside the process; its own management
-// interface is not started. This package adds:
+// The library gobgp implements the protocol, inside the process; its own management interface is not started. This
+// package adds:
 //
-//   - Only routes of the node itself are announced, none of a neighbour to another
-//     one: a node is no transit.
-//   - Routes are kept by prefix with all equally good next hops (ECMP). The number of
+//   - Only routes of the node itself are announced, none from a neighbour to another
+//     one: a node forwards no transit traffic.
+//   - Routes are stored by prefix with all equally good next hops (ECMP). The number of
 //     routes of a neighbour is limited; a neighbour that exceeds the limit is closed for
 //     some minutes, with a log line, as routers do.
-//   - Restarts are graceful (RFC 4724), those of the node and of the neighbours. The speaker
-//     ends without a NOTIFICATION, so that neighbours keep its routes until it is back.
+//   - Restarts of the node and of the neighbours are graceful (RFC 4724). The speaker
+//     ends without a NOTIFICATION, so that neighbours retain its routes until it is back.
 //     Routes of an earlier run are recalled: they are stale until their neighbour has sent
 //     End-of-RIB, for two minutes at most. When the hold time expires the routes of a
-//     neighbour are removed: silence is no restart.
-//   - However often a route changes, the reader of Changes gets it once per
-//     call. Neighbours are read as fast as their changes are processed.
+//     neighbour are removed: silence does not count as a restart.
+//   - However often a route changes, the reader of Changes receives it once per
+//     call. Neighbours are read only as fast as their changes are processed.
 //
 // Files:
 //

@@ -37,7 +37,7 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 	for _, p := range paths {
 		prefix, ok := prefixOf(p)
 		if !ok || !p.PeerAddress.IsValid() || p.PeerAddress.IsUnspecified() {
-			continue // ours
+			continue // announced by this node
 		}
 		if _, closed := s.closed[p.PeerAddress]; closed {
 			continue // the library may still report its paths for a while
@@ -64,9 +64,9 @@ func prefixOf(p *apiutil.Path) (netip.Prefix, bool) {
 	return nlri.Prefix.Masked(), true
 }
 
-// nextHopOf is the next hop of a path; an IPv4-mapped address is an IPv4 one. If the neighbour
-// sends an unspecified global next hop beside its link-local one, the library drops the latter;
-// then the next hop is the neighbour.
+// nextHopOf returns the next hop of a path; an IPv4-mapped address is returned as IPv4. If the neighbour sends an
+// unspecified global next hop with its link-local one, the library drops the latter; then the next hop is the
+// neighbour.
 func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 	for _, a := range p.Attrs {
 		switch a := a.(type) {
@@ -107,14 +107,14 @@ var adminStates = map[api.PeerState_AdminState]string{
 
 const established = "established"
 
-// closure is the time for which a neighbour gets no session, and why.
+// closure is the time until which a neighbour gets no session, and the reason.
 type closure struct {
 	until  time.Time
 	status PeerStatus
 }
 
-// closeNeighbour removes a neighbour's routes, and has the loop of Run end its session until span is over; false if it is
-// closed already. It is called with the lock.
+// closeNeighbour removes a neighbour's routes, and makes the loop of Run end its session for span; it returns
+// false if it is already closed. The caller holds the lock.
 func (s *Speaker) closeNeighbour(neighbour netip.Addr, span time.Duration, status PeerStatus) (fresh bool) {
 	if _, already := s.closed[neighbour]; already {
 		return false
@@ -126,8 +126,8 @@ func (s *Speaker) closeNeighbour(neighbour netip.Addr, span time.Duration, statu
 	return true
 }
 
-// reopenNeighbour ends a closure, if there is one. Its reason remains the last error until there is a session or another error. It
-// is called with the lock.
+// reopenNeighbour ends a closure, if there is one. Its reason remains the last error until there is a session or
+// another error. The caller holds the lock.
 func (s *Speaker) reopenNeighbour(neighbour netip.Addr) {
 	c, closed := s.closed[neighbour]
 	if !closed {
@@ -137,7 +137,7 @@ func (s *Speaker) reopenNeighbour(neighbour netip.Addr) {
 	s.status[neighbour] = PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], c.status.LastError}
 }
 
-// closeOverLimit closes a neighbour that exceeds the limit of routes. It is called with the lock.
+// closeOverLimit closes a neighbour that exceeds the limit of routes. The caller holds the lock.
 func (s *Speaker) closeOverLimit(neighbour netip.Addr) {
 	why := fmt.Sprintf("more than %d routes: closed until %s", s.cfg.MaxRoutes, time.Now().Add(s.cfg.ClosedTime).Format(time.DateTime))
 	if s.closeNeighbour(neighbour, s.cfg.ClosedTime, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_PFX_CT], sessionStates[bgp.BGP_FSM_IDLE], why}) {
@@ -146,12 +146,12 @@ func (s *Speaker) closeOverLimit(neighbour netip.Addr) {
 	}
 }
 
-// silencePause is how long a neighbour is closed after the hold time has expired. Then it is added as a new one.
+// silencePause is how long a neighbour is closed after the hold time has expired. Then it is added again.
 const silencePause = time.Second
 
-// holdTimerExpired closes a neighbour when the hold time has expired, and so removes its routes. The library would keep them for the
-// restart time. But nothing shows a restart, which closes the connection: the neighbour may be dead, or cut off together with the next
-// hops of its routes (RFC 8538, 4.1). It is called with the lock.
+// holdTimerExpired closes a neighbour when the hold time has expired, and so removes its routes. The library would
+// retain them for the restart time. But there is no sign of a restart, which closes the connection: the neighbour
+// may be dead, or cut off together with the next hops of its routes (RFC 8538, 4.1). The caller holds the lock.
 func (s *Speaker) holdTimerExpired(neighbour netip.Addr) {
 	if s.status[neighbour].SessionState != established {
 		return
@@ -191,7 +191,7 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	case now.SessionState == established && before.SessionState != established:
 		log.Log(s.levelOf(address, log, logrus.InfoLevel), "BGP neighbour is there")
 	case now.SessionState != established && before.SessionState == established:
-		if _, closed := s.closed[address]; !closed { // a closed one was noted by the caller of closeNeighbour
+		if _, closed := s.closed[address]; !closed { // for a closed one the caller of closeNeighbour has recorded it
 			s.sessionEnds(address, now.LastError)
 		}
 		log.WithField("cause", now.LastError).Log(s.levelOf(address, log, logrus.WarnLevel), "BGP neighbour is gone")

@@ -9,14 +9,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Each end of a session is logged. A session that ends again and again is reported as flapping, in the log and in inspection: it
-// may be established in the moment in which an operator looks.
+// Each end of a session is logged. A session that ends repeatedly is reported as flapping, in the log and in
+// inspection: it may be established at the moment when an operator looks.
 const (
 	// flapWindow is the time in which ends of sessions are counted.
 	flapWindow = 5 * time.Minute
-	// manyEnds is the number of ends in that time from which a neighbour flaps. A few restarts of a link or router are fewer.
+	// manyEnds is the number of ends in that time from which a neighbour counts as flapping. A few restarts cause
+	// fewer.
 	manyEnds = 5
-	// logPause is the least time between two log lines that say the same, such as that a neighbour flaps.
+	// logPause is the minimum time between two log lines with the same content, such as that a neighbour flaps.
 	logPause = time.Minute
 )
 
@@ -27,7 +28,7 @@ type flaps struct {
 	logged time.Time
 }
 
-// add notes the end of a session.
+// add records the end of a session.
 func (f *flaps) add(now time.Time, cause string) {
 	f.ends, f.cause = append(f.ends, now), cause
 	f.forget(now)
@@ -52,8 +53,8 @@ func (f *flaps) text(now time.Time) string {
 	return text
 }
 
-// levelOf is the level at which events of a neighbour's session are logged: the usual one, or debug while it flaps. Then the
-// flapping is logged instead, once per logPause. It is called with the lock.
+// levelOf returns the level at which events of a neighbour's session are logged: the usual one, or debug while it
+// flaps. Then the flapping is logged instead, once per logPause. The caller holds the lock.
 func (s *Speaker) levelOf(neighbour netip.Addr, log *logrus.Entry, usual logrus.Level) logrus.Level {
 	f, now := s.flaps[neighbour], time.Now()
 	text := f.text(now)
@@ -67,7 +68,7 @@ func (s *Speaker) levelOf(neighbour netip.Addr, log *logrus.Entry, usual logrus.
 	return logrus.DebugLevel
 }
 
-// sessionEnds notes the end of a session with a neighbour. It is called with the lock.
+// sessionEnds records the end of a session with a neighbour. The caller holds the lock.
 func (s *Speaker) sessionEnds(neighbour netip.Addr, cause string) {
 	f := s.flaps[neighbour]
 	if f == nil {

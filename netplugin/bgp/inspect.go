@@ -30,7 +30,7 @@ func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return prefixes
 }
 
-// snapshot is the part of Inspect with the lock.
+// snapshot is the part of Inspect that holds the lock.
 func (s *Speaker) snapshot() (view *mastercfg.NodeBgp, learned, announced []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

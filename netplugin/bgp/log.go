@@ -10,8 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// logHandler receives the library's log. Its warnings go to the log of the speaker. Why a
-// connection to a neighbour failed is only in that log: it becomes the neighbour's last error.
+// logHandler receives the library's log. Warnings are passed to the log of the speaker. Only that log has the
+// reason why a connection to a neighbour failed: it becomes the neighbour's last error.
 //
 // A line of the library's log blocks the library until the handler returns. Two things rely on that:
 //
@@ -19,14 +19,14 @@ import (
 //     end of the session just before. The handler takes the speaker's lock (Enabled), which
 //     callbacks hold, so the mark is not set while a callback reads its paths. Events that are still
 //     queued are not protected (osrg/gobgp#2705); the mark itself is not used here.
-//   - The library logs each UPDATE of a neighbour before it processes it: there pace holds neighbours up.
+//   - The library logs each UPDATE of a neighbour before it processes it: there pace delays neighbours.
 type logHandler struct {
 	speaker *Speaker
 	pace    *pace
 	log     *logrus.Entry
 }
 
-// keyNeighbour is the field of the library's lines that has the neighbour's address.
+// keyNeighbour is the field with the neighbour's address in the library's lines.
 const keyNeighbour = "Key"
 
 // Enabled accepts every level: the library logs some causes of failures at debug level. For the lock see logHandler.
@@ -66,8 +66,8 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// write logs a line about a neighbour. Its fields are formatted only if the level is enabled, since one may have all prefixes of a
-// message. Warnings that the library repeats are logged at debug level.
+// write logs a line about a neighbour. Its fields are formatted only if the level is enabled, since one may have
+// all prefixes of a message. Repeated warnings of the library are logged at debug level.
 func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about string) {
 	level := logrus.DebugLevel
 	if r.Level >= slog.LevelWarn && h.speaker.shouldWarn(warning{about, r.Message}) {
@@ -83,11 +83,11 @@ func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about str
 	h.log.WithFields(line).Log(level, r.Message)
 }
 
-// holdTimerExpired is the library's message when the hold time of a session, the lower one of both sides, has expired. If the neighbour
-// supports graceful restart, the library's events report a restart instead.
+// holdTimerExpired is the library's message when the hold time of a session, the lower of both sides, has expired.
+// If the neighbour supports graceful restart, the library's events report a restart instead.
 const holdTimerExpired = "hold timer expired"
 
-// unknownPeerConnects is the library's message when it has closed a connection from an address that is no neighbour.
+// unknownPeerConnects is the library's message when it has closed a connection from an unknown address.
 const unknownPeerConnects = "Can't find configuration for a new passive connection"
 
 // updateReceived is the library's message when it has read an UPDATE, before it reads more from that neighbour.
@@ -101,7 +101,8 @@ func (s *Speaker) noteConnectFailure(neighbour netip.Addr, text string) {
 	}
 }
 
-// connectFailed records why there is no session with a neighbour, and logs it if that is new. It is called with the lock.
+// connectFailed records why there is no session with a neighbour, and logs it if that is new. The caller holds the
+// lock.
 func (s *Speaker) connectFailed(neighbour netip.Addr, text string) {
 	delete(s.awaitingOpen, neighbour)
 	status, known := s.status[neighbour]
@@ -120,15 +121,15 @@ func (s *Speaker) noteHoldTimerExpired(neighbour netip.Addr) {
 	s.holdTimerExpired(neighbour)
 }
 
-// shouldWarn tells whether a warning of the library is to be logged as one.
+// shouldWarn reports whether a warning of the library is to be logged as one.
 func (s *Speaker) shouldWarn(what warning) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loggedWarnings.shouldLog(what, time.Now())
 }
 
-// noteUnknownPeer logs that a connection from an address that is no neighbour was closed. Neighbours that are closed for a while
-// are none to the library, and are not logged.
+// noteUnknownPeer logs that a connection from an unknown address was closed. The library does not know neighbours
+// that are closed for a while either; they are not logged.
 func (s *Speaker) noteUnknownPeer(address netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The library queues events without a limit. Neighbours that change routes without end cause more events than are
-// processed. So the connections of neighbours are not read while an event waits in the queue for too long: TCP's windows fill,
-// and the neighbours wait.
+// The library queues events without a limit. Neighbours that change routes continuously cause more events than can
+// be processed. So while an event has waited in the queue for too long, the connections of neighbours are not
+// read: TCP's windows fill, and the neighbours wait.
 const (
-	// longWait is how long an event may wait in the queue until neighbours are held up. It is so short that the queue is
-	// processed within the shortest hold time, even if that takes several times as long as it took to fill it.
+	// longWait is how long an event may wait in the queue until neighbours are delayed. It is so short that the queue
+	// is processed within the shortest hold time, even if that takes several times as long as it took to fill it.
 	longWait = 100 * time.Millisecond
 	// idleTime without an event means that the queue is empty, or that the processor is busy with other work. Then
-	// one neighbour is read on; the next event shows which.
+	// one neighbour is read; the next event shows which case it is.
 	idleTime = 50 * time.Millisecond
 	// paceWindow is the longest time in which changes are counted by neighbour, for the log; paceLogPause is the least time
 	// between two such lines.
@@ -32,7 +32,7 @@ type pace struct {
 	log *logrus.Entry
 
 	mu      sync.Mutex
-	held    chan struct{} // closed when neighbours are read on; nil: they are read
+	held    chan struct{} // closed when neighbours are read again; nil: they are read
 	last    time.Time     // when the last event was processed
 	since   time.Time     // since when changes are counted
 	changes map[netip.Addr]int
@@ -41,8 +41,8 @@ type pace struct {
 
 func newPace(log *logrus.Entry) *pace { return &pace{log: log, changes: map[netip.Addr]int{}} }
 
-// processed notes that an event with these paths has been processed, which was queued at the time then. It has no paths if an
-// UPDATE has changed none of the best routes.
+// processed records that an event with these paths has been processed, which was queued at time then. paths is
+// empty if an UPDATE has changed no best route.
 func (p *pace) processed(paths []*apiutil.Path, then time.Time) {
 	now := time.Now()
 	p.mu.Lock()
@@ -52,7 +52,7 @@ func (p *pace) processed(paths []*apiutil.Path, then time.Time) {
 		p.since = now
 	}
 	for _, path := range paths {
-		if neighbour := path.PeerAddress; neighbour.IsValid() && !neighbour.IsUnspecified() { // else ours
+		if neighbour := path.PeerAddress; neighbour.IsValid() && !neighbour.IsUnspecified() { // else announced by this node
 			p.changes[neighbour]++
 		}
 	}
@@ -67,7 +67,7 @@ func (p *pace) processed(paths []*apiutil.Path, then time.Time) {
 	}
 }
 
-// logBusiest logs the neighbour that changes most, once per paceLogPause. It is called with the lock.
+// logBusiest logs the neighbour with the most changes, once per paceLogPause. The caller holds the lock.
 func (p *pace) logBusiest(now time.Time) {
 	counted := now.Sub(p.since)
 	if now.Sub(p.logged) < paceLogPause || counted < longWait {
@@ -79,7 +79,7 @@ func (p *pace) logBusiest(now time.Time) {
 			most = neighbour
 		}
 	}
-	if p.changes[most] < manyChanges { // something else was late
+	if p.changes[most] < manyChanges { // the delay had another cause
 		return
 	}
 	p.logged = now
@@ -87,7 +87,7 @@ func (p *pace) logBusiest(now time.Time) {
 		Warn("BGP neighbours change more routes than are taken in: all are read as fast as that; one of them changes most")
 }
 
-// wait blocks while neighbours are held up.
+// wait blocks while neighbours are delayed.
 func (p *pace) wait() {
 	p.mu.Lock()
 	held := p.held
@@ -109,7 +109,8 @@ func (p *pace) wait() {
 	}
 }
 
-// isIdle returns true to one of the callers of wait per idleTime without an event: the queue is empty, or the session is over.
+// isIdle returns true to one caller of wait per idleTime without an event: the queue is empty, or the session has
+// ended.
 func (p *pace) isIdle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,7 @@ type session struct {
 }
 
 // Timers of neighbours, in seconds: short enough that a session begins soon after a restart, and long enough that
-// a neighbour which resets its session all the time costs little.
+// a neighbour which resets its session continuously costs little.
 const (
 	connectRetry     = 2
 	idleAfterReset   = 1
@@ -90,13 +90,13 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 	return now, nil
 }
 
-// Names of the export policy, and of the set of neighbours that are being left.
+// Names of the export policy, and of the set of neighbours whose sessions end.
 const (
 	ownRoutes = "own-routes"
 	leaving   = "leaving"
 )
 
-// exports are the export policies: the node's own routes, to all neighbours but those that are being left.
+// exports returns the export policies: the node's own routes, to all neighbours but those whose sessions end.
 func exports(left []netip.Addr) *api.SetPoliciesRequest {
 	own := &api.Statement{
 		Name:       ownRoutes,
@@ -119,13 +119,13 @@ func exports(left []netip.Addr) *api.SetPoliciesRequest {
 		Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{none, own}}}}
 }
 
-// fits tells whether the session can go on under other settings, neighbours aside.
+// fits reports whether the session can continue under other settings, neighbours aside.
 func (n *session) fits(s Settings) bool {
 	return n.settings.AS == s.AS && n.settings.Router == s.Router && n.settings.Router6 == s.Router6 && n.settings.NextHop6 == s.NextHop6
 }
 
-// end closes all sessions and waits for the end of the server, whose events are ignored from here on. silently: without
-// a NOTIFICATION to neighbours that support graceful restart.
+// end closes all sessions and waits for the end of the server; later events of it are ignored. With silently,
+// neighbours that support graceful restart receive no NOTIFICATION.
 func (s *Speaker) end(now *session, silently bool) {
 	if !silently && s.announces() {
 		if err := now.withdrawFrom(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
@@ -140,7 +140,7 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.mu.Unlock()
 	now.unwatch()
 	if silently {
-		_ = now.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: true}) // fails only if it has not started
+		_ = now.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: true}) // fails only if it was not started
 	} else {
 		now.server.Stop()
 	}
@@ -151,8 +151,8 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.mu.Unlock()
 }
 
-// addNeighbour adds a neighbour to the server. restarting tells the neighbour that the node has restarted, and
-// has forwarded meanwhile.
+// addNeighbour adds a neighbour to the server. restarting announces to the neighbour that the node has restarted,
+// and has forwarded meanwhile.
 func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool) error {
 	hold := b.HoldTime
 	if hold == 0 {
@@ -187,8 +187,8 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 	return nil
 }
 
-// removeNeighbours ends the sessions with neighbours. announced: there are routes to withdraw before. It returns those that are
-// removed, also with an error.
+// removeNeighbours ends the sessions with neighbours. announced: there are routes to withdraw before. It returns
+// those that are removed, also with an error.
 func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, announced bool) (gone []netip.Addr, err error) {
 	if announced {
 		err = n.withdrawFrom(ctx, addresses)
@@ -243,7 +243,7 @@ func (n *session) announce(add, remove []netip.Prefix) error {
 	return nil
 }
 
-// path is the path to announce for a prefix; nil for IPv6 without a next hop.
+// path returns the path to announce for a prefix; nil for IPv6 without a next hop.
 func (n *session) path(p netip.Prefix) (*apiutil.Path, error) {
 	nlri, err := bgp.NewIPAddrPrefix(p)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type Settings struct {
 	AS         uint32
 	Router     netip.Addr  // the node's IPv4 address on the neighbours' link: router id, local address of sessions, IPv4 next hop
-	Router6    netip.Addr  // the same of IPv6, for sessions over IPv6; invalid: there are none
+	Router6    netip.Addr  // likewise for IPv6, for sessions over IPv6; invalid: none
 	NextHop6   netip.Addr  // IPv6 next hop; invalid: no IPv6 prefix is announced
 	Neighbours []Neighbour // each address once
 }
@@ -47,8 +47,8 @@ const (
 // Config of a speaker.
 type Config struct {
 	Port        uint16        // TCP port of both ends; 0: ports.BGP
-	MaxRoutes   uint32        // of a neighbour, for IPv4 and for IPv6 each; 0: DefaultMaxRoutes
-	RestartTime time.Duration // how long routes hold while their speaker restarts; 0: DefaultRestartTime
+	MaxRoutes   uint32        // per neighbour and IP family; 0: DefaultMaxRoutes
+	RestartTime time.Duration // how long routes are retained while their speaker restarts; 0: DefaultRestartTime
 	ClosedTime  time.Duration // how long a neighbour with too many routes stays closed; 0: DefaultClosedTime
 	Log         *logrus.Entry
 }
@@ -63,7 +63,7 @@ type Speaker struct {
 
 	mu             sync.Mutex    // guards all below
 	current        *session      // the session whose events count
-	ended          chan struct{} // closed when the session has ended, neighbours told; nil: there is none, nor one that begins
+	ended          chan struct{} // closed when the session has ended, with neighbours notified; nil: there is none, nor one that begins
 	recalled       bool          // there was an earlier run
 	wanted         *Settings
 	announced      map[netip.Prefix]struct{}
@@ -77,7 +77,7 @@ type Speaker struct {
 	problem        error                    // why there is no session; nil: there is one, or none is wanted
 }
 
-// New makes a speaker without sessions until Configure.
+// New returns a speaker without sessions until Configure.
 func New(cfg Config) *Speaker {
 	if cfg.Port == 0 {
 		cfg.Port = ports.BGP
@@ -109,8 +109,8 @@ func (s *Speaker) Configure(wanted *Settings) {
 	s.wake.Send()
 }
 
-// Silence ends all sessions, and waits until neighbours have been told so, or returns an error if ctx is done before. The
-// addresses of the sessions are needed until it returns.
+// Silence ends all sessions, and waits until neighbours have been notified; it returns an error if ctx ends
+// before. The addresses of the sessions are needed until it returns.
 func (s *Speaker) Silence(ctx context.Context) error {
 	s.Configure(nil)
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Speaker) Silence(ctx context.Context) error {
 	}
 }
 
-// takeSettings returns the settings. If they are for a session, Silence has to wait for its end from then on.
+// takeSettings returns the settings. If they require a session, Silence has to wait for its end from then on.
 func (s *Speaker) takeSettings() *Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,9 +153,9 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 }
 
 // Recall passes the routes of an earlier run to the speaker, before Configure. They are stale until their
-// neighbour has sent End-of-RIB, and are removed after the restart time, even if no session can
-// begin. All neighbours, also those without routes, are told that the node has restarted and has forwarded
-// packets meanwhile.
+// neighbour has sent End-of-RIB, and are removed after the restart time, even if no session can begin. All
+// neighbours, also those without routes, are notified that the node has restarted and has forwarded packets
+// meanwhile.
 func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,18 +167,18 @@ func (s *Speaker) Recall(routes []Route) {
 	s.news.Send()
 }
 
-// News has a value when there are changes to take.
+// News returns a channel that has a value when Changes has results.
 func (s *Speaker) News() <-chan struct{} { return s.news }
 
-// Changes returns prefixes whose next hops have changed since the last call, at most so many, in no order, and whether there are
-// more.
+// Changes returns prefixes whose next hops have changed since the last call, at most most, unordered, and whether
+// there are more.
 func (s *Speaker) Changes(most int) (list []Change, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.takeChanges(most)
 }
 
-// Repeat has Changes return all routes again.
+// Repeat makes Changes return all routes again.
 func (s *Speaker) Repeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +195,8 @@ func (s *Speaker) Routes() []Route {
 	return s.table.all()
 }
 
-// Run keeps the sessions until ctx is done. Then it ends without a NOTIFICATION, so that
-// neighbours keep the node's routes for the next run.
+// Run maintains the sessions until ctx ends. Then it ends without a NOTIFICATION, so that neighbours retain the
+// node's routes for the next run.
 func (s *Speaker) Run(ctx context.Context) error {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -235,7 +235,8 @@ func (s *Speaker) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile begins, changes or ends the session as the settings say. It returns after how long to call it again; 0: no need.
+// reconcile begins, changes or ends the session according to the settings. It returns after how long to call it
+// again; 0: no need.
 func (s *Speaker) reconcile(ctx context.Context, now *session) (*session, time.Duration, error) {
 	wanted := s.takeSettings()
 	if now != nil && (wanted == nil || !now.fits(*wanted)) {
@@ -272,14 +273,14 @@ func (s *Speaker) reconcile(ctx context.Context, now *session) (*session, time.D
 	return now, next, s.reconcileNeighbours(ctx, now, open)
 }
 
-// announces tells whether any prefix is announced.
+// announces reports whether any prefix is announced.
 func (s *Speaker) announces() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.announced) > 0
 }
 
-// passAnnouncements passes what was announced and withdrawn since the last call to the session.
+// passAnnouncements passes the announcements and withdrawals since the last call to the session.
 func (s *Speaker) passAnnouncements(now *session) error {
 	s.mu.Lock()
 	dirty := slices.SortedFunc(maps.Keys(s.dirty), comparePrefix)
@@ -304,8 +305,8 @@ func (s *Speaker) passAnnouncements(now *session) error {
 	return err
 }
 
-// reconcileNeighbours removes and adds neighbours of the session. A neighbour with other settings is
-// removed and added again.
+// reconcileNeighbours removes and adds neighbours of the session. A neighbour with changed settings is removed and
+// added.
 func (s *Speaker) reconcileNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
 	var leave []netip.Addr
 	for address, have := range now.neighbours {
@@ -319,7 +320,7 @@ func (s *Speaker) reconcileNeighbours(ctx context.Context, now *session, wanted 
 		s.mu.Lock()
 		for _, address := range gone {
 			delete(s.status, address)
-			if _, closed := s.closed[address]; !closed { // a closed one is not removed by the operator, and comes back
+			if _, closed := s.closed[address]; !closed { // a closed one was not removed by the operator, and will be added again
 				delete(s.flaps, address)
 			}
 		}
@@ -342,8 +343,8 @@ func (s *Speaker) reconcileNeighbours(ctx context.Context, now *session, wanted 
 	return nil
 }
 
-// openNeighbours returns the neighbours that are not closed, and after how long the first closure ends; 0: there is none. A closed neighbour
-// is added again as a new one, so it stays closed until the session has removed it.
+// openNeighbours returns the neighbours that are not closed, and after how long the first closure ends; 0: there
+// is none. A closed neighbour is added as a new one, so it remains closed until the session has removed it.
 func (s *Speaker) openNeighbours(all []Neighbour, now *session) (open []Neighbour, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

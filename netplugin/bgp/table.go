@@ -6,28 +6,27 @@ import (
 	"slices"
 )
 
-// Route is a prefix as one neighbour has announced it.
+// Route is a prefix announced by one neighbour.
 type Route struct {
 	Prefix    netip.Prefix
 	Neighbour netip.Addr
 	NextHop   netip.Addr
 }
 
-// Change is the present next hops of a prefix, ascending; none if the prefix is not
-// announced any more.
+// Change has the present next hops of a prefix, ascending; none if the prefix is not announced any more.
 type Change struct {
 	Prefix   netip.Prefix
 	NextHops []netip.Addr
 }
 
-// table is the routes in force. It is not safe for concurrent use.
+// table has the routes in force. It is not safe for concurrent use.
 type table struct {
-	routes  map[netip.Prefix][]hop // of each neighbour one
+	routes  map[netip.Prefix][]hop // one per neighbour
 	changed map[netip.Prefix]struct{}
-	counts  map[announcer]int // routes that are not stale
+	counts  map[announcer]int // number of routes that are not stale
 }
 
-// announcer is a neighbour in one address family.
+// announcer is a neighbour in one IP family.
 type announcer struct {
 	neighbour netip.Addr
 	ipv4      bool
@@ -37,7 +36,7 @@ func announcerOf(prefix netip.Prefix, neighbour netip.Addr) announcer {
 	return announcer{neighbour, prefix.Addr().Is4()}
 }
 
-// hop is the next hop of a prefix by one neighbour.
+// hop is the next hop of a prefix from one neighbour.
 type hop struct {
 	neighbour, next netip.Addr
 	stale           bool // of an earlier run, and not announced again since
@@ -47,7 +46,7 @@ func newTable() table {
 	return table{routes: map[netip.Prefix][]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
 }
 
-// indexOf is the index of a neighbour's hop, or -1.
+// indexOf returns the index of a neighbour's hop, or -1.
 func indexOf(hops []hop, neighbour netip.Addr) int {
 	return slices.IndexFunc(hops, func(h hop) bool { return h.neighbour == neighbour })
 }
@@ -67,7 +66,8 @@ func (t *table) set(r Route, stale bool) {
 	t.count(announcerOf(r.Prefix, r.Neighbour), before.next.IsValid() && !before.stale, !stale)
 }
 
-// count updates the number of an announcer's routes: whether a route did count, and does now.
+// count updates the number of an announcer's routes: did and does are whether a route counted before, and counts
+// now.
 func (t *table) count(by announcer, did, does bool) {
 	switch {
 	case does && !did:
@@ -84,14 +84,14 @@ func (t *table) unset(prefix netip.Prefix, neighbour netip.Addr) {
 	t.removeHops(prefix, func(h hop) bool { return h.neighbour == neighbour })
 }
 
-// drop removes the routes for which goes is true.
+// drop removes the routes for which goes returns true.
 func (t *table) drop(goes func(prefix netip.Prefix, h hop) bool) {
 	for prefix := range t.routes {
 		t.removeHops(prefix, func(h hop) bool { return goes(prefix, h) })
 	}
 }
 
-// removeHops removes the hops of a prefix for which goes is true.
+// removeHops removes the hops of a prefix for which goes returns true.
 func (t *table) removeHops(prefix netip.Prefix, goes func(hop) bool) {
 	hops := t.routes[prefix]
 	if !slices.ContainsFunc(hops, goes) {
@@ -110,7 +110,7 @@ func (t *table) removeHops(prefix netip.Prefix, goes func(hop) bool) {
 	}
 }
 
-// takeChanges is Changes.
+// takeChanges implements Changes.
 func (t *table) takeChanges(most int) (list []Change, more bool) {
 	list = make([]Change, 0, min(most, len(t.changed)))
 	for prefix := range t.changed {
@@ -124,7 +124,7 @@ func (t *table) takeChanges(most int) (list []Change, more bool) {
 	return list, false
 }
 
-// nextHops are the next hops of a prefix, ascending, each once.
+// nextHops returns the next hops of a prefix, ascending, without duplicates.
 func (t *table) nextHops(prefix netip.Prefix) []netip.Addr {
 	var list []netip.Addr
 	for _, h := range t.routes[prefix] {
@@ -134,7 +134,7 @@ func (t *table) nextHops(prefix netip.Prefix) []netip.Addr {
 	return slices.Compact(list)
 }
 
-// all lists the routes, in no order.
+// all lists the routes, unordered.
 func (t *table) all() []Route {
 	list := make([]Route, 0, len(t.routes))
 	for prefix, hops := range t.routes {

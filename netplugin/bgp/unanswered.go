@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// neighbourAccepted is the library's message when a neighbour has accepted a connection, and is to send OPEN.
+// neighbourAccepted is the library's message when a neighbour has accepted a connection, and has to send OPEN.
 const neighbourAccepted = "outgoing connection established"
 
 // answerTime is how long a neighbour may take to send OPEN until that is reported. The library waits for minutes and reports
 // nothing; a kernel accepts connections for a process that hangs.
 const answerTime = 10 * time.Second
 
-// noteConnected notes when a neighbour has accepted a connection.
+// noteConnected records when a neighbour has accepted a connection.
 func (s *Speaker) noteConnected(neighbour netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +20,8 @@ func (s *Speaker) noteConnected(neighbour netip.Addr) {
 	s.wake.Send()
 }
 
-// reportUnanswered reports the neighbours that have not sent OPEN in time. It returns after how long to call it again; 0: no need.
+// reportUnanswered reports the neighbours that have not sent OPEN in time. It returns after how long to call it
+// again; 0: no need.
 func (s *Speaker) reportUnanswered(now time.Time) (next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

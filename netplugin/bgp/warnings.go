@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// loggedWarnings are the library's warnings that were logged, with the time. Anybody who can connect to the node can cause the same
-// warning again and again, so each is logged once per logPause; inspection has the present state. The map stays small: the
-// number of neighbours is limited, and older entries are removed.
+// loggedWarnings are the warnings of the library that were logged, with the time. Any client that can connect to
+// the node can cause the same warning repeatedly, so each is logged once per logPause; inspection has the present
+// state. The map stays small: the number of neighbours is limited, and older entries are removed.
 type loggedWarnings map[warning]time.Time
 
-// warning is a message about a neighbour; about is empty for all addresses that are no neighbours together.
+// warning is a message about a neighbour; about is empty for all unknown addresses together.
 type warning struct{ about, message string }
 
-// shouldLog tells whether a warning was not logged within logPause, and notes that it is logged now.
+// shouldLog reports whether a warning was not logged within logPause, and records that it is logged now.
 func (c loggedWarnings) shouldLog(what warning, now time.Time) bool {
 	c.forget(now)
 	if _, said := c[what]; said {

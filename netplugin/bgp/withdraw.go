@@ -10,22 +10,22 @@ import (
 	"github.com/osrg/gobgp/v4/api"
 )
 
-// A session ends with a NOTIFICATION, after which the connection is closed. If the neighbour has sent something that was not
-// read, the kernel resets the connection, and the neighbour may lose the NOTIFICATION: then it takes the end for a restart and
-// keeps the node's routes for the restart time. So the routes are withdrawn first, and the end waits until the neighbour sends
-// nothing any more.
+// A session ends with a NOTIFICATION, after which the connection is closed. If the neighbour has sent data that
+// was not read, the kernel resets the connection, and the neighbour may lose the NOTIFICATION: then it treats the
+// end as a restart and retains the node's routes for the restart time. So the routes are withdrawn first, and the
+// end waits until the neighbour sends nothing any more.
 const (
-	// withdrawTime is the longest wait. A neighbour that goes on sending has had that time to read the withdrawals.
+	// withdrawTime is the longest wait. A neighbour that continues to send has had that time to read the withdrawals.
 	withdrawTime = time.Second
-	// quietTime is how long a neighbour must have sent nothing.
+	// quietTime is how long nothing must have been received from a neighbour.
 	quietTime = 50 * time.Millisecond
 )
 
 // messageCounts are counts of messages of a session: UPDATE messages that were sent, and all that were received.
 type messageCounts struct{ sent, received uint64 }
 
-// withdrawFrom withdraws the node's routes from neighbours whose sessions end next, and waits as above. No routes are announced
-// to them until announceAgain is called.
+// withdrawFrom withdraws the node's routes from neighbours whose sessions end next, and waits as above. No routes
+// are announced to them until announceAgain is called.
 func (n *session) withdrawFrom(ctx context.Context, neighbours []netip.Addr) error {
 	first := n.countMessages(neighbours)
 	if len(first) == 0 {
@@ -61,7 +61,8 @@ func (n *session) withdrawFrom(ctx context.Context, neighbours []netip.Addr) err
 	}
 }
 
-// announceAgain ends withdrawFrom: the routes are announced to all neighbours, also to those of withdrawFrom that are still configured.
+// announceAgain ends withdrawFrom: the routes are announced to all neighbours, also to those of withdrawFrom that
+// are still configured.
 func (n *session) announceAgain(ctx context.Context, left []netip.Addr) error {
 	if err := n.server.SetPolicies(ctx, exports(nil)); err != nil {
 		return fmt.Errorf("announce routes to all BGP neighbours: %w", err)

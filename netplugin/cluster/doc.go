@@ -1,9 +1,7 @@
-// Package cluster is the node's part in the cluster: it announces the node in
-// the registry, so that others send its traffic to the right VTEP, and it asks
-// the leading netmaster for endpoints.
+// Package cluster is the node's side of the cluster: it registers the node, so that other nodes send traffic to
+// its VTEP, and it requests endpoints from the leader of the netmasters.
 //
-// Announcement and forwarding are different things. A node that restarts its
-// agent goes on forwarding, so its registration is not taken back then: the
-// lease either is renewed by the next agent or runs out. Only a node that is
-// drained for good withdraws.
+// Registration and forwarding are independent. A node whose agent restarts continues to forward, so its
+// registration is not withdrawn then: its lease is renewed by the next agent, or expires. Only a node that is
+// drained for good withdraws it.
 package cluster

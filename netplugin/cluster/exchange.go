@@ -15,11 +15,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer limits how many bytes of a response are read.
 const maxAnswer = 1 << 20
 
-// try makes one request to one netmaster. Its error is Unavailable or NotLeader
-// if another try can help.
+// try sends one request to one netmaster. Its error is Unavailable or NotLeader if another attempt may succeed.
 func (m *Master) try(ctx context.Context, address, path string, request, answer any) (int64, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -57,7 +56,7 @@ func (m *Master) try(ctx context.Context, address, path string, request, answer 
 	return revision, nil
 }
 
-// probe asks a netmaster, and the leader behind it, for something harmless.
+// probe sends a netmaster, and thereby the leader, a request without effects.
 func (m *Master) probe(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.limits.Try)
 	defer cancel()
@@ -87,8 +86,8 @@ func parseRevision(text string) (int64, error) {
 	return revision, nil
 }
 
-// refusal turns an answer that is not a success into an error: a problem
-// document with its kind, anything else by its status.
+// refusal returns the error of a response without success: that of its problem document, with its kind, else one
+// by the status code.
 func refusal(resp *http.Response, content []byte) error {
 	if p, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), content); ok {
 		return p.Fault()

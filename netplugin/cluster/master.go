@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/utils/reconnect"
 )
 
-// Directory says where the netmasters are; *objdb.DB is one.
+// Directory lists the netmasters; *objdb.DB is one.
 type Directory interface {
 	Holder(ctx context.Context, lock string) (string, error)
 	Services(ctx context.Context, name string) ([]objdb.Service, error)
@@ -26,13 +26,13 @@ type Directory interface {
 
 // Limits of a request to netmaster; zero means the default.
 type Limits struct {
-	Total  time.Duration // for all tries together
-	Try    time.Duration // for one try
-	Lookup time.Duration // for asking the store who leads
-	Store  time.Duration // how long the store may be away
+	Total  time.Duration // for all attempts together
+	Try    time.Duration // for one attempt
+	Lookup time.Duration // for the look-up of the leader in the store
+	Store  time.Duration // how long the store may be unreachable
 }
 
-// Their defaults.
+// Defaults of Limits.
 const (
 	totalTime  = 20 * time.Second
 	tryTime    = 5 * time.Second
@@ -52,24 +52,22 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Master asks the leading netmaster, whoever that is.
+// Master is a client of the leader of the netmasters.
 //
-// Who has answered the last request is asked first: a netmaster that does not
-// lead any more forwards. When that fails, the leader is looked up before each
-// try, because the usual reason for a try to fail is that it has changed. If the
-// one in the store does not answer, the other registered netmasters are asked:
-// they forward to the leader, and may know better. Every request is idempotent
-// at netmaster, so a try whose outcome is unknown is simply made again.
+// It asks first the netmaster that answered the last request: one that lost the leadership forwards. After a
+// failure it looks the leader up before each attempt, since the usual cause is a change of the leader. If the
+// leader in the store does not answer, it asks the other registered netmasters, which forward to the leader and
+// may know a newer one. Every request is idempotent at netmaster, so an attempt with unknown outcome is repeated.
 type Master struct {
 	directory Directory
 	limits    Limits
 	http      *http.Client
 	log       *logrus.Entry
-	known     atomic.Pointer[string] // who has answered last; nil: nobody yet
-	secured   func() *tls.Config     // nil, or none returned: netmasters are asked in plain HTTP
+	known     atomic.Pointer[string] // address of the netmaster that answered last; nil: none yet
+	secured   func() *tls.Config     // if nil, or if it returns nil, plain HTTP is used
 }
 
-// NewMaster makes a client; it holds connections to netmasters open.
+// NewMaster returns a client; it keeps connections to netmasters open.
 func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
 	if log == nil {
 		log = logrus.WithField("component", "master-client")
@@ -82,22 +80,22 @@ func NewMaster(directory Directory, limits Limits, log *logrus.Entry) *Master {
 			return &http.Transport{
 				DialContext:         dialer.DialContext,
 				DialTLSContext:      (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
-				MaxIdleConnsPerHost: 64, // as many pods may start at once
+				MaxIdleConnsPerHost: 64, // that many pods may start at once
 				IdleConnTimeout:     90 * time.Second,
 			}
 		}),
-		// Masters forward by themselves; a redirect would turn a POST into a GET.
+		// Netmasters forward requests themselves; a redirect would turn a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return m
 }
 
-// Secure has netmasters asked over TLS, by a node that has joined the cluster. The
-// configuration is asked for at each request, and is the same until the node has another
-// certificate; while there is none, they are asked as before. It is called before the first request.
+// Secure makes the client use TLS; a node that has joined the cluster needs it. config is called for each request
+// and returns the same value until the node has a new certificate; while it returns nil, plain HTTP is used.
+// Secure must be called before the first request.
 func (m *Master) Secure(config func() *tls.Config) { m.secured = config }
 
-// config is how connections are secured now; nil: they are not.
+// config returns the present TLS configuration; nil: plain HTTP.
 func (m *Master) config() *tls.Config {
 	if m.secured == nil {
 		return nil
@@ -105,7 +103,7 @@ func (m *Master) config() *tls.Config {
 	return m.secured()
 }
 
-// scheme is how netmasters are asked now.
+// scheme returns the present scheme of URLs.
 func (m *Master) scheme() string {
 	if m.config() != nil {
 		return "https"
@@ -113,24 +111,24 @@ func (m *Master) scheme() string {
 	return mastercfg.Scheme
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (m *Master) Close() { m.http.CloseIdleConnections() }
 
-// CreateEndpoint asks for an endpoint and returns its record with the store
-// revision at which it is visible (0 if netmaster did not say).
+// CreateEndpoint requests an endpoint. It returns its record and the store revision as of which it is visible (0
+// if netmaster did not report one).
 func (m *Master) CreateEndpoint(ctx context.Context, req mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error) {
 	var answer mastercfg.CreateEndpointResponse
 	revision, err := m.post(ctx, mastercfg.CreateEndpointPath, req, &answer)
 	return answer.EndpointConfig, revision, err
 }
 
-// DeleteEndpoint gives an endpoint back.
+// DeleteEndpoint releases an endpoint.
 func (m *Master) DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error {
 	_, err := m.post(ctx, mastercfg.DeleteEndpointPath, req, new(mastercfg.DeleteEndpointResponse))
 	return err
 }
 
-// Reachable tells whether a request could find a netmaster that answers.
+// Reachable returns nil if a request would reach a netmaster that answers.
 func (m *Master) Reachable(ctx context.Context) error {
 	search := newSearch(m.directory, m.limits, "")
 	address, err := search.next(ctx)
@@ -140,8 +138,8 @@ func (m *Master) Reachable(ctx context.Context) error {
 	return m.probe(ctx, address)
 }
 
-// post tries until a netmaster has decided, the time is over or the store has
-// been away for too long.
+// post tries until a netmaster has accepted or refused the request, the time limit is reached, or the store has
+// been unreachable for too long.
 func (m *Master) post(ctx context.Context, path string, request, answer any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.limits.Total)
 	defer cancel()
@@ -157,8 +155,8 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 			var revision int64
 			revision, err = m.try(ctx, address, path, request, answer)
 			if fault.Is(err, fault.Unauthenticated) {
-				// A connection shows the certificate that there was at its beginning, which may
-				// have ended while the machine slept; a new one shows that which there is now.
+				// A connection uses the certificate from the time when it was opened, which may have expired while
+				// the machine was suspended; a new connection uses the present one.
 				m.http.CloseIdleConnections()
 				revision, err = m.try(ctx, address, path, request, answer)
 			}
@@ -169,7 +167,7 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 			m.known.Store(nil)
 			search.exclude(address)
 			m.log.WithError(err).WithFields(logrus.Fields{"path": path, "netmaster": address}).Debug("try failed")
-			if ctx.Err() == nil { // else it only says that the time is over
+			if ctx.Err() == nil { // else the error says only that the time limit was reached
 				last = fmt.Errorf("netmaster at %s: %w", address, err)
 			}
 		} else if search.storeDownLong() {
@@ -184,10 +182,10 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 	}
 }
 
-// isTemporary tells whether to try again, with the same or another netmaster.
+// isTemporary reports whether another attempt may succeed, with the same or another netmaster.
 func isTemporary(err error) bool {
 	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader)
 }
 
-// address joins what the registry says of a netmaster.
+// address returns host and port of a registered netmaster.
 func address(s objdb.Service) string { return net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)) }

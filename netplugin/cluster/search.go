@@ -9,31 +9,31 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Pauses between two rounds in which every netmaster was asked.
+// Pauses between two rounds over all netmasters.
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = time.Second
 )
 
-// search is the state of one request's way to the leader.
+// search is the state of one request's search for the leader.
 type search struct {
 	directory Directory
 	limits    Limits
-	known     string          // who answered the request before this; asked first
-	failed    map[string]bool // asked in this round, in vain
+	known     string          // netmaster that answered the previous request; asked first
+	failed    map[string]bool // netmasters that failed in this round
 	pace      *retry.Pacer    // between rounds
-	awaySince time.Time       // the store has not answered since; zero: it does
-	exhausted bool            // nobody is left to ask in this round
+	awaySince time.Time       // when the store stopped answering; zero: it answers
+	exhausted bool            // every netmaster was asked in this round
 }
 
-// newSearch begins at who answered the request before; empty: nobody has.
+// newSearch returns a search that begins at known, the netmaster that answered the previous request; empty: none.
 func newSearch(directory Directory, limits Limits, known string) search {
 	return search{directory: directory, limits: limits, known: known,
 		failed: make(map[string]bool), pace: retry.NewPacer(firstPause, mostPause)}
 }
 
-// next returns the netmaster to try: the one that answered last, the holder of the lock, or a registered one that was not tried in
-// this round.
+// next returns the netmaster to try: the one that answered last, the holder of the lock, or a registered one that
+// was not tried in this round.
 func (s *search) next(ctx context.Context) (string, error) {
 	if known := s.known; known != "" {
 		s.known = ""
@@ -76,12 +76,12 @@ func (s *search) noteStoreError(err error) error {
 	return fault.New(fault.Unavailable, "leading netmaster is not known: %w", err)
 }
 
-// storeDownLong tells whether the store has been down for so long that netmaster has lost it, too.
+// storeDownLong reports whether the store has been down for so long that netmaster has lost it, too.
 func (s *search) storeDownLong() bool {
 	return !s.awaySince.IsZero() && time.Since(s.awaySince) >= s.limits.Store
 }
 
-// endRound waits, after a round in which all were tried; within a round the next one is tried at once.
+// endRound waits after a round in which all netmasters were tried; within a round there is no wait.
 func (s *search) endRound(ctx context.Context) error {
 	if !s.exhausted {
 		return ctx.Err()

@@ -9,30 +9,30 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// RegistrationTTL is how long the others go on believing in a silent node.
+// RegistrationTTL is how long the registration of a silent node remains valid.
 const RegistrationTTL = 10 * time.Second
 
-// Ports under which the original agents served RPC. Nothing listens there any
-// more, but tools count a node by its two registrations.
+// Ports under which the original agents served RPC. Nothing listens there any more, but tools identify a node by
+// these two registrations.
 const (
 	vxlanAgentPort = 9002
 	vlanAgentPort  = 9003
 )
 
-// Node is what a node tells of itself.
+// Node is what a node registers about itself.
 type Node struct {
 	HostLabel string
-	CtrlIP    netip.Addr // where its REST server is reached
-	RESTPort  int        // the port of that; 0: the usual one
+	CtrlIP    netip.Addr // address of its REST server
+	RESTPort  int        // port of its REST server; 0: the default
 	VTEP      netip.Addr
 	VXLANPort uint16
-	Ready     bool // to attach endpoints
-	ByMasters bool // it asks netmasters for the state, and does not read the store
+	Ready     bool // can attach endpoints
+	ByMasters bool // reads the state from netmasters, not from the store
 
-	Authorities string // hash of those that it believes netmasters by; empty: it has not joined, and serves in plain HTTP
+	Authorities string // hash of the CAs by which it verifies netmasters; empty: it has not joined, and serves plain HTTP
 }
 
-// Services are the registrations of a node that has these addresses.
+// Services returns the registrations of a node with these addresses.
 func (n Node) Services(addresses ...string) []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{

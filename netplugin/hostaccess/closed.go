@@ -11,23 +11,23 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
-// Closed are the ports that endpoints must not reach by the way out, where they have the host's address:
-// the port of the tunnels, in which the VNI alone says of which tenant a packet is; ports of other
+// Closed are the ports that endpoints must not reach through the host's egress, where they have the host's
+// address: the port of the tunnels, in which the VNI alone identifies the tenant of a packet; ports of other
 // tunnels at the cluster's machines; and the control ports of the cluster.
 type Closed struct {
 	VXLANPort uint16       // UDP, at any address
 	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
 	Nodes     []netip.Addr // of the cluster's machines
-	Own       []uint16     // TCP, open to endpoints; as Ports and VXLANPort they are no host ports
+	Own       []uint16     // TCP, open to endpoints; like Ports and VXLANPort they cannot be host ports
 }
 
-// Holds tells whether the host needs a port itself, so that it cannot be a host port.
+// Holds reports whether the host needs a port itself, so that it cannot be a host port.
 func (c Closed) Holds(p mastercfg.HostPort) bool {
 	return p.Protocol == "udp" && p.Port == c.VXLANPort ||
 		p.Protocol == "tcp" && (slices.Contains(c.Ports, p.Port) || slices.Contains(c.Own, p.Port))
 }
 
-// with adds the machines and ports that are known from the store, also those of the store's members.
+// with adds the machines and ports from the store, and those of the store's members.
 func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts, members.ports))))
 	c.Own = slices.Concat(c.Own, access.HealthPorts)
@@ -37,7 +37,7 @@ func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	return c
 }
 
-// Holds is Closed.Holds, with the ports that the store had when the manager read it last.
+// Holds is Closed.Holds, with the ports that the manager read from the store last.
 func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	if known := m.closed.Load(); known != nil {
 		return known.Holds(p)
@@ -45,7 +45,7 @@ func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	return m.Closed.Holds(p)
 }
 
-// readClosed returns the closed ports by the present state of the store.
+// readClosed returns the closed ports for the present state of the store.
 func (m *Manager) readClosed(access agent.HostAccess) Closed {
 	known := m.Closed.with(access, m.stores)
 	m.closed.Store(&known)
@@ -74,13 +74,13 @@ func (c Closed) sets() []set {
 	return []set{ports, nodes, nodes6}
 }
 
-// foreignTunnels are the ports of tunnels that others may have on a machine of the cluster: VXLAN-GPE, Geneve,
+// foreignTunnels are ports of tunnels that other software may use on a machine of the cluster: VXLAN-GPE, Geneve,
 // and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
-// withoutPorts are all protocols but those with ports, and ICMP. Of the others, such as GRE and ESP, the connection tracker
-// knows only both addresses: what a machine of the cluster sends this host by such a tunnel would be an answer to the endpoint
-// that has sent it something.
+// withoutPorts matches all protocols except ICMP and those with ports. For such protocols, like GRE and ESP, the
+// connection tracker has only the two addresses: tunnel packets from a machine of the cluster to this host would
+// count as replies to an endpoint that has sent that machine such a packet.
 const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, icmpv6 }"
 
 // rulesHere returns the rules for all addresses of this host.
@@ -93,8 +93,8 @@ func (c Closed) rulesHere() chain {
 	})}.fromAllEndpoints()
 }
 
-// rulesThere returns the rules for other machines, by their known addresses. In a bridged infra network, endpoints reach the host's
-// interface, and the host forwards packets for other machines.
+// rulesThere returns the rules for the known addresses of other machines. In a bridged infra network, endpoints
+// reach the host's interface, and the host forwards packets for other machines.
 func (c Closed) rulesThere() chain {
 	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), c.tooBig(), []rule{
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},

@@ -14,36 +14,37 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// How services are reached from the host, and from outside by the host:
+// How services are reached from the host itself, and from outside through the host:
 //
-//   - External addresses are routed to the switch. So are cluster addresses of tenants in which the host has no access network, for
-//     packets of the host itself only.
-//   - Destinations that are an address of the host are translated: node ports to the address at which the switch has
-//     node ports, UDP node ports each to an address of its own (pipeline.StandIns).
-//   - Likewise ports at an address that a load balancer has put on an interface of the host.
+//   - External addresses are routed to the switch; so are cluster addresses of tenants in which the host has no
+//     access network, but only for packets of the host itself.
+//   - Packets to an address of the host are translated: node ports to the address of node ports at the switch, UDP
+//     node ports each to an address of its own (pipeline.StandIns).
+//   - So are ports of an address that a load balancer has added to an interface of the host.
 //
-// The switch chooses the provider of a connection; nothing here knows providers.
+// The switch chooses the provider of a connection; providers are not known here.
 
 const (
 	setExternal  = "external"
 	setExternal6 = "external6"
-	mapNodePorts = "node-ports"     // protocol and port -> address at the switch. That of IPv6 has a 6 at the end
+	mapNodePorts = "node-ports"     // protocol and port -> address at the switch; IPv6: with a 6 appended
 	mapBalanced  = "load-balancers" // address of load balancers, protocol and port -> address at the switch; likewise
 )
 
-// entrances are the services that the host leads to the switch, and the way out that they take.
+// entrances are the services that the host forwards to the switch, and the egress interface that it uses.
 type entrances struct {
 	agent.Entrances
 	outside pipeline.Outside
-	at      []netip.Prefix // addresses of the host that have the node ports
+	at      []netip.Prefix // addresses of the host with node ports
 }
 
-// Everywhere are all addresses of the host, for [Config].
+// Everywhere returns the prefixes of all addresses of the host, for [Config].
 func Everywhere() []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 }
 
-// nodePortsAt are the addresses of the host that have the node ports: those configured, or else its primary ones in Kubernetes.
+// nodePortsAt returns the addresses of the host with node ports: those configured, else its primary ones in
+// Kubernetes.
 func (m *Manager) nodePortsAt(primary []netip.Addr) (at []netip.Prefix) {
 	if m.NodePortsAt != nil {
 		return m.NodePortsAt
@@ -57,13 +58,13 @@ func (m *Manager) nodePortsAt(primary []netip.Addr) (at []netip.Prefix) {
 	return at
 }
 
-// hasNodePorts tells whether an address may have them, if it is the host's own.
+// hasNodePorts reports whether an address has node ports, provided that it is the host's own.
 func (e entrances) hasNodePorts(a netip.Addr) bool {
 	return slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// routesTo are routes to addresses of services or pods by the way out, with the host's address on the link as source. No neighbours are
-// resolved there.
+// routesTo returns routes to addresses of services or pods by the egress interface, with the host's address on the
+// link as source. No neighbours are resolved there.
 func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	for _, a := range slices.Compact(addresses) {
@@ -72,7 +73,7 @@ func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 	return all
 }
 
-// routed are the addresses of services to which a route leads.
+// routed returns the addresses of services for which there is a route.
 func (e entrances) routed() []netip.Addr { return slices.Concat(e.Addresses, e.Cluster) }
 
 func (e entrances) sets() []set {
@@ -102,7 +103,7 @@ func (e entrances) sets() []set {
 	return all
 }
 
-// datagrams are the UDP ports and the addresses to which they are translated.
+// datagrams returns the UDP ports with the addresses to which they are translated.
 func (e entrances) datagrams() (all []string) {
 	for _, s := range e.sets() {
 		for i, element := range s.elements {
@@ -114,16 +115,16 @@ func (e entrances) datagrams() (all []string) {
 	return all
 }
 
-// key is a port as a set's element.
+// key returns a port as an element of a set.
 func key(p agent.NodePort) string { return fmt.Sprint(inet.TransportName(p.Protocol), " . ", p.Port) }
 
-// nodePort is the address at which the switch has a node port.
+// nodePort returns the address of a node port at the switch.
 func (e entrances) nodePort(private netip.Prefix, p agent.NodePort) netip.Addr {
 	at, _ := e.StandIns.NodePort(private, p.Protocol, p.Port)
 	return at
 }
 
-// letIn accepts forwarded packets to services.
+// letIn returns the rules that accept forwarded packets to services.
 func (e entrances) letIn() (all []rule) {
 	for _, r := range []string{
 		"ip daddr @" + setExternal, "ip6 daddr @" + setExternal6, "ct status dnat " + e.nodePorts(0), "ct status dnat " + e.nodePorts(1),
@@ -133,16 +134,16 @@ func (e entrances) letIn() (all []rule) {
 	return all
 }
 
-// nodePorts matches packets to the addresses that stand in for those of the host, of IPv4 or IPv6.
+// nodePorts matches packets to the node port addresses at the switch, of IPv4 or IPv6.
 func (e entrances) nodePorts(family int) string {
 	p := []netip.Prefix{e.outside.Prefix, e.outside.Prefix6}[family]
 	return knftables.Concat(version(p), "daddr", pipeline.AllStandIns(p))
 }
 
-// chains translate node ports at the host's addresses to the switch's addresses, for packets from outside and of the host
-// itself. Loopback addresses are not translated: answers could not come back. Packets of the host itself to an address of load
-// balancers get its address on the link as source, like those to an address on no interface. Other ports of such an address
-// are the host's.
+// chains translate node ports at the host's addresses to the switch's addresses, for packets from outside and of
+// the host itself. Loopback addresses are not translated: replies could not be routed back. Packets of the host
+// itself to an address of load balancers get its address on the link as source, like those to an address on no
+// interface. Other ports of such an address belong to the host.
 func (e entrances) chains() []chain {
 	var in, here, hide []rule
 	for _, p := range []netip.Prefix{e.outside.Prefix, e.outside.Prefix6} {
@@ -167,14 +168,14 @@ func (e entrances) chains() []chain {
 	}
 }
 
-// stay are rules that keep the chains of others from translating external addresses, which are routed.
+// stay are rules that prevent other chains from translating external addresses, which are routed.
 var stay = []rule{
 	{knftables.Concat("ip daddr @"+setExternal, "dnat ip to ip daddr"), "external addresses of services"},
 	{knftables.Concat("ip6 daddr @"+setExternal6, "dnat ip6 to ip6 daddr"), "external addresses of services"},
 }
 
-// places match the destinations that may have node ports, of a prefix's version of IP. That such an address is
-// the host's own is another match.
+// places return matches of the destinations that may have node ports, of a prefix's IP family. Another match
+// checks that the address is the host's own.
 func (e entrances) places(of netip.Prefix) (matches []string) {
 	for _, p := range e.at {
 		switch {
@@ -195,10 +196,10 @@ func (c Closed) servable(all []agent.Balanced) []agent.Balanced {
 	})
 }
 
-// none tells whether there are no such services.
+// none reports whether there are no such services.
 func (e entrances) none() bool { return len(e.Addresses)+len(e.NodePorts)+len(e.Balanced) == 0 }
 
-// with adds the sets and chains of services to the table of a way out.
+// with adds the sets and chains of services to the table of an egress interface.
 func (t table) with(e entrances) table {
 	if e.none() {
 		return t

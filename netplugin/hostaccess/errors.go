@@ -8,10 +8,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
-// that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
-// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection. What machines of the cluster
-// sent each other by an infra network they tell themselves: no endpoint sends from their addresses.
+// errors returns the rules for ICMP errors of endpoints: they may concern only packets sent to that endpoint. The
+// kernel accepts from any source an error that quotes an echo reply of the host: a pod could lower the path MTU
+// between two nodes for all others; it could even do so for a tracked connection, by quoting a tunnel packet with
+// a guessed port. Errors between machines of the cluster over an infra network come from their own addresses, from
+// which no endpoint sends.
 func (c Closed) errors() []rule {
 	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
 	return []rule{
@@ -22,9 +23,10 @@ func (c Closed) errors() []rule {
 	}
 }
 
-// tooBig are the rules for ICMP errors that tell a machine of the cluster that its packets are too big. Such a packet was sent to the
-// address of this host, from which the endpoint's connection comes. The machine would lower its path MTU to this host, also for tunnels
-// and the control plane. Endpoints need no such errors: TCP is told the MTU as a connection begins (leave-mss), and they are no routers.
+// tooBig returns the rules for ICMP errors that report to a machine of the cluster that its packets are too big.
+// The quoted packet was sent to this host's address, the source of the endpoint's connection. The machine would
+// lower its path MTU to this host, also for tunnels and the control plane. Endpoints need not send such errors:
+// TCP negotiates the MTU at the start of a connection (leave-mss), and they are not routers.
 func (c Closed) tooBig() []rule {
 	const why = "endpoints lower no path MTU to this host"
 	from := knftables.Concat("iifname", quoted(outsideLink))
@@ -40,9 +42,9 @@ const (
 	isTooBig6 = "icmpv6 type packet-too-big"
 )
 
-// pathMTU are the rules that drop such errors if an endpoint sends them by its own address, to whatever machine: it would lower the path MTU
-// between that machine and this host for everybody. Those of gateways, and about services, have other addresses, also where these are of the
-// same prefix, as for node ports.
+// pathMTU returns the rules that drop such errors if an endpoint sends them from its own address, to any machine:
+// it would lower the path MTU between that machine and this host for all. Errors of gateways, and those about
+// services, have other source addresses, some of which are in the same prefix, as for node ports (AllStandIns).
 func pathMTU(prefixes []netip.Prefix) (rules []rule) {
 	for _, p := range prefixes {
 		is := map[bool]string{true: isTooBig, false: isTooBig6}[p.Addr().Is4()]
@@ -52,15 +54,16 @@ func pathMTU(prefixes []netip.Prefix) (rules []rule) {
 	return rules
 }
 
-// errorsOfOthers are rules of answersOnly, which drop ICMP errors of endpoints about connections that they have no part in. The kernel
-// believes an error from anybody who knows addresses and ports of a connection, and forwards it to the other end: an endpoint could reach
-// one of another tenant with what no policy judges, refuse its connections, or make what it sends to a machine small; and likewise
-// those of the host itself.
+// errorsOfOthers returns rules of answersOnly that drop ICMP errors of endpoints about connections of others. The
+// kernel accepts an error from any sender that knows addresses and ports of a connection, and forwards it to the
+// other end: an endpoint could send to an endpoint of another tenant packets that no policy evaluates, refuse its
+// connections, or reduce its path MTU to a machine; and likewise for connections of the host itself.
 //
-// An endpoint tells of what it was sent, at the address that the host knows it by. So one end of the connection is such an address:
-// the receiver's, or if the error is about an answer, that of who has begun it. A service tells by its own address, to which the switch
-// translates. That it is the same endpoint cannot be compared: endpoints can still tell clients of host ports of their node of what these
-// have sent, and machines outside of what they have answered another endpoint.
+// An endpoint reports errors about packets sent to it, at its address on the host. So one end of the connection is
+// such an address: the receiver's or, if the error is about a reply, the client's. A service reports from its own
+// address, to which the switch translates. The rules cannot compare that it is the same endpoint: endpoints can
+// still send errors to clients of host ports of their node about the clients' packets, and to machines outside
+// about their replies to another endpoint.
 func errorsOfOthers(prefixes []netip.Prefix) (all []rule) {
 	const why = "about what others were sent"
 	for _, p := range prefixes {

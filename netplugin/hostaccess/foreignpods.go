@@ -15,14 +15,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Kubelet probes the pods of its node at their addresses. It reaches pods of the tenant of the host's access network by that
-// network (infra.go), and pods of other tenants by their private addresses, as host ports do: the destination of packets that the
-// host itself sends to a pod's address is translated to the pod's private one.
+// Kubelet probes the pods of its node at their addresses. It reaches pods of the tenant of the host's access
+// network through that network (infra.go), and pods of other tenants through their private addresses, as host
+// ports do: the destination of packets from the host itself to a pod's address is translated to the pod's private
+// one.
 //
-// A user who may make networks in a tenant chooses the addresses of its pods, and must not get packets of the host that are for
-// others. So the operator of the node has to configure the addresses of a tenant's pods (Config.Probed), and addresses that
-// stand for anything else are left out all the same. If a service has the address of such a pod as an external one, which
-// another tenant may have chosen, the pod gets the packets of the host.
+// A user who can create networks in a tenant chooses the addresses of its pods, and must not receive packets of
+// the host that are for other destinations. So the operator of the node has to configure the addresses of a
+// tenant's pods (Config.Probed), and addresses with any other use are excluded nevertheless. If a service,
+// possibly of another tenant, has the address of such a pod as an external one, the pod receives the packets of
+// the host.
 
 // Pod is a pod of this node.
 type Pod struct {
@@ -52,8 +54,8 @@ type foreignPod struct {
 // mapPods is the map from addresses of pods to private addresses. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
-// presentForeign returns the result of findForeign or, with the error, its last result. Until it has succeeded once in this
-// process, the map is nil: then the rules of an earlier process stay.
+// presentForeign returns the result of findForeign, or its last result together with the error. Until it has
+// succeeded once in this process the map is nil, and the rules of an earlier process are retained.
 func (m *Manager) presentForeign(access agent.HostAccess, closed Closed) (foreignPods, error) {
 	pods, unreached, err := m.findForeign(access, closed)
 	if err == nil {
@@ -66,8 +68,8 @@ func (m *Manager) presentForeign(access agent.HostAccess, closed Closed) (foreig
 	return pods, err
 }
 
-// findForeign finds the pods of other tenants that the host can reach and, with the reason, those that it cannot reach at the
-// address which kubelet probes. Of several pods with one address it reaches none.
+// findForeign returns the pods of other tenants that the host can reach and, with the reasons, those that it
+// cannot reach at the address that kubelet probes. If several pods have the same address it reaches none of them.
 func (m *Manager) findForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	s := foreignSearch{at: map[netip.Addr]foreignPod{}, others: map[netip.Addr]string{}}
 	found = foreignPods{s.at, *access.Outside}
@@ -97,7 +99,7 @@ func (m *Manager) findForeign(access agent.HostAccess, closed Closed) (found for
 	return found, s.unreached, nil
 }
 
-// homeTenants are the tenants of the host's access networks.
+// homeTenants returns the tenants of the host's access networks.
 func homeTenants(access agent.HostAccess) (tenants []string) {
 	for _, n := range access.Networks {
 		if n.Network.NetworkName == mastercfg.AccessNetwork {
@@ -107,10 +109,10 @@ func homeTenants(access agent.HostAccess) (tenants []string) {
 	return tenants
 }
 
-// foreignSearch is what findForeign has found so far.
+// foreignSearch is the intermediate state of findForeign.
 type foreignSearch struct {
 	at        map[netip.Addr]foreignPod
-	others    map[netip.Addr]string // addresses that do not stand for one pod alone, and why
+	others    map[netip.Addr]string // addresses that do not identify one pod, and why
 	unreached []agent.UnreachedPod
 }
 
@@ -136,7 +138,7 @@ func (m *Manager) addForeignPod(s *foreignSearch, p Pod, probed netip.Addr) {
 	}
 }
 
-// settle keeps the pods that have an address for themselves, and a port in the switch.
+// settle retains the pods with an address of their own and a port in the switch.
 func (s *foreignSearch) settle(numbers map[string]uint32) {
 	for a, p := range s.at {
 		why, other := s.others[a]
@@ -151,7 +153,8 @@ func (s *foreignSearch) settle(numbers map[string]uint32) {
 	}
 }
 
-// probedAt is the address at which kubelet probes a pod: the first of the version of IP by which Kubernetes knows the node first.
+// probedAt returns the address at which kubelet probes a pod: the first of the IP family of the node's first
+// address in Kubernetes.
 func probedAt(addresses, node []netip.Addr) netip.Addr {
 	for _, a := range addresses {
 		if len(node) > 0 && a.Is4() == node[0].Is4() {
@@ -164,7 +167,7 @@ func probedAt(addresses, node []netip.Addr) netip.Addr {
 	return addresses[0]
 }
 
-// isProbed tells whether an address is configured as one of a tenant's pods.
+// isProbed reports whether an address is configured as one of a tenant's pods.
 func (m *Manager) isProbed(tenant string, a netip.Addr) bool {
 	return slices.ContainsFunc(m.Probed, func(p ProbedNetwork) bool { return p.Tenant == tenant && p.Network.Contains(a) })
 }
@@ -195,7 +198,7 @@ func addRouted(others map[netip.Addr]string, pods map[netip.Addr]foreignPod) err
 	return nil
 }
 
-// addresses are the pods' addresses, ascending.
+// addresses returns the pods' addresses, ascending.
 func (f foreignPods) addresses() (all []netip.Addr) {
 	for a := range f.at {
 		all = append(all, a)
@@ -218,7 +221,8 @@ func (f foreignPods) sets() (all []set) {
 	return all
 }
 
-// chains translate packets of the host itself. Their source becomes the host's address on the link, to which no policy applies.
+// chains translate packets of the host itself. Their source becomes the host's address on the link, which is
+// exempt from policies.
 func (f foreignPods) chains() []chain {
 	var lead, hide []rule
 	for _, p := range f.outside.Prefixes() {

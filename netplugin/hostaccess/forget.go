@@ -17,12 +17,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// forget removes stale conntrack entries of UDP: once after the start, and when host ports or node ports have changed, or
-// addresses of the host while there are such ports. Without such ports an error, as of a kernel that does not allow it, does not matter.
+// forget removes stale conntrack entries of UDP: once after the start, and after changes of host ports, of node
+// ports, or, while there are such ports, of the host's addresses. Without such ports an error, as of a kernel that
+// does not allow it, is ignored.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := in.datagrams()
 	var here []netip.Addr
-	if len(ports.all)+len(services) > 0 { // which follow them
+	if len(ports.all)+len(services) > 0 { // host ports and node ports are at these addresses
 		var err error
 		if here, err = Addresses(); err != nil {
 			return err
@@ -38,8 +39,8 @@ func (m *Manager) forget(ports hostPorts, in entrances) error {
 	return nil
 }
 
-// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, since addresses may
-// move from host to host.
+// Addresses returns the addresses on the interfaces of the host, sorted. Host ports and node ports depend on them,
+// since addresses may move between hosts.
 func Addresses() (here []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -54,9 +55,9 @@ func Addresses() (here []netip.Addr, err error) {
 	return here, nil
 }
 
-// staleDatagrams match conntrack entries of UDP with a translation that host ports and node ports do not have any
-// more: while the client goes on sending, such an entry would last for ever. Entries of an earlier process of
-// netplugin count, too. Datagrams to external addresses of services, and to other machines, do not match.
+// staleDatagrams match conntrack entries of UDP with a translation that no host port or node port has any more:
+// while the client continues to send, such an entry would never expire. Entries of an earlier process of netplugin
+// count, too. Datagrams to external addresses of services, and to other machines, do not match.
 type staleDatagrams struct {
 	ports hostPorts
 	in    entrances
@@ -75,9 +76,9 @@ func (s staleDatagrams) forget() (err error) {
 	return nil
 }
 
-// MatchConntrackFlow tells whether an entry is stale.
+// MatchConntrackFlow reports whether an entry is stale.
 func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	if flow.Forward.Protocol != unix.IPPROTO_UDP || flow.Zone != 0 { // other zones are of switches
+	if flow.Forward.Protocol != unix.IPPROTO_UDP || flow.Zone != 0 { // other zones belong to switches
 		return false
 	}
 	asked := netip.AddrPortFrom(inet.AddrOf(flow.Forward.DstIP), flow.Forward.DstPort)
@@ -86,7 +87,7 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 		if p.Addr().Is4() != asked.Addr().Is4() {
 			continue
 		}
-		if at, led := s.service(p, asked); led { // its rules come before those of host ports
+		if at, led := s.service(p, asked); led { // rules of services precede those of host ports
 			return served.Addr() != at
 		}
 	}
@@ -96,8 +97,8 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return served != asked && slices.ContainsFunc(s.ports.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(served.Addr()) })
 }
 
-// service is the private address to which the host translates datagrams for a service's port at an address; led is
-// false if there is no such service.
+// service returns the private address to which the host translates datagrams for a service's port at an address;
+// led is false if there is no such service.
 func (s staleDatagrams) service(private netip.Prefix, asked netip.AddrPort) (to netip.Addr, led bool) {
 	at, port := asked.Addr(), agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}
 	if at.IsLoopback() || !slices.Contains(s.here, at) {
@@ -111,8 +112,8 @@ func (s staleDatagrams) service(private netip.Prefix, asked netip.AddrPort) (to 
 	return s.in.nodePort(private, port), slices.Contains(s.in.NodePorts, port) && s.in.hasNodePorts(at)
 }
 
-// leads is the private address and port to which a host port translates datagrams. A host port at that very
-// address comes before one at all addresses.
+// leads returns the private address and port to which a host port translates datagrams. A host port at the exact
+// address has precedence over one at all addresses.
 func (s staleDatagrams) leads(asked netip.AddrPort) (to netip.AddrPort, led bool) {
 	for _, p := range s.ports.outside.Prefixes() {
 		if p.Addr().Is4() != asked.Addr().Is4() {

@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// isFree returns an error if the host uses addresses of the private subnet for something else: another interface
-// has one, or a route leads to one by another interface.
+// isFree returns an error if the host uses addresses of the private subnet for something else: on another
+// interface, or in a route by another interface.
 func isFree(private netip.Prefix) error {
 	names, err := linkNames()
 	if err != nil {
@@ -41,9 +41,8 @@ func isFree(private netip.Prefix) error {
 	return problem
 }
 
-// uses tells whether a route leads to addresses of the private subnet. A default route does not
-// count, nor does a wider route of type unreachable or the like, as hosts have for private
-// addresses.
+// uses reports whether a route covers addresses of the private subnet. Default routes do not count, nor do wider
+// routes of type unreachable or similar, which hosts have for private addresses.
 func uses(r netlink.Route, private netip.Prefix) bool {
 	to := inet.PrefixOf(r.Dst)
 	if !to.IsValid() || to.Bits() == 0 || !to.Overlaps(private) {
@@ -56,7 +55,7 @@ func taken(private netip.Prefix, why string, args ...any) error {
 	return fault.New(fault.Conflict, "private subnet %s: %s: set another one (netctl global set --private-subnet)", private, fmt.Sprintf(why, args...))
 }
 
-// linkNames are the names of the host's interfaces, by index.
+// linkNames returns the names of the host's interfaces, by index.
 func linkNames() (map[int]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {

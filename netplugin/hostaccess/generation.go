@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// generation is the generation of the nftables ruleset, which each change by any process increments; 0: the kernel does not tell.
-// Elements that packets add to sets do not count. It takes two system calls, where a listing starts nft(8) for each set.
+// generation returns the generation of the nftables ruleset, which every change by any process increments; 0:
+// unknown. Elements that packets add to sets do not count. It costs two system calls; a listing starts nft(8) for
+// each set.
 func generation() uint32 {
 	const tables = unix.NFNL_SUBSYS_NFTABLES << 8
 	request, family := nl.NewNetlinkRequest(tables|unix.NFT_MSG_GETGEN, 0), &nl.Nfgenmsg{}

@@ -12,18 +12,18 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// HostPort is a port of the host that leads to an endpoint.
+// HostPort is a port of the host that is forwarded to an endpoint.
 type HostPort struct {
 	mastercfg.HostPort
 	Number     uint32 // of the endpoint's port in the switch
-	IPv4, IPv6 bool   // whether the endpoint has an address
+	IPv4, IPv6 bool   // whether the endpoint has an address of the IP family
 	Endpoint   string // its id
 }
 
-// has tells whether the endpoint has an address of the same version of IP as another one.
+// has reports whether the endpoint has an address of the same IP family as like.
 func (p HostPort) has(like netip.Addr) bool { return like.Is4() && p.IPv4 || like.Is6() && p.IPv6 }
 
-// leads tells whether packets of an address's version of IP get to the endpoint.
+// leads reports whether packets of an address's IP family are forwarded to the endpoint.
 func (p HostPort) leads(like netip.Addr) bool {
 	return p.has(like) && (!p.Address.IsValid() || p.Address.Is4() == like.Is4())
 }
@@ -35,17 +35,17 @@ const (
 	mapHostPorts   = "host-ports"
 )
 
-// loopback are the addresses by which the host speaks to itself.
-var loopback = map[bool]string{true: "127.0.0.0/8", false: "::1"} // whether of IPv4
+// loopback are the addresses of the host for itself.
+var loopback = map[bool]string{true: "127.0.0.0/8", false: "::1"} // by whether it is IPv4
 
-// hostPorts are translated to the private addresses that endpoints have for the host, so that
-// endpoints of several tenants may have the same address.
+// hostPorts are translated to the private addresses of endpoints at the host, so that endpoints of several tenants
+// may have the same address.
 type hostPorts struct {
 	all     []HostPort
 	outside pipeline.Outside
 }
 
-// sets are maps from address, protocol and port to private address and port.
+// sets returns maps from address, protocol and port to private address and port.
 func (h hostPorts) sets() (all []set) {
 	for _, p := range h.outside.Prefixes() {
 		ip := addressKind(p)
@@ -67,7 +67,7 @@ func (h hostPorts) sets() (all []set) {
 	return all
 }
 
-// letIn accepts forwarded packets that a rule has translated.
+// letIn returns the rules that accept forwarded packets with a translation by these rules.
 func (h hostPorts) letIn() (all []rule) {
 	for _, p := range h.outside.Prefixes() {
 		all = append(all, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", version(p), "daddr", p, "accept"), "host ports"})
@@ -77,19 +77,20 @@ func (h hostPorts) letIn() (all []rule) {
 
 // chains translate packets to host ports, from outside and of the host itself.
 //
-// Sources are translated where the endpoint could not answer them. Packets of the host itself, also from a loopback
-// address, get its address on the link, to which no policy applies. Packets of endpoints of this
-// node, which have private addresses there, get an address to which policies apply. An IPv6
-// loopback address is not translated: such packets cannot leave the host at all.
+// Sources are translated where the endpoint could not reply to them. Packets of the host itself, also from a
+// loopback address, get its address on the link, which is exempt from policies. Packets of endpoints of this node,
+// which have private addresses there, get an address to which policies apply. An IPv6 loopback address is not
+// translated: such packets cannot leave the host at all.
 func (h hostPorts) chains() []chain {
-	var lead, hide []rule // lead: by the host itself
+	var lead, hide []rule // lead: for packets of the host itself
 	for _, p := range h.outside.Prefixes() {
 		ip, notItself := version(p), ""
 		if p.Addr().Is6() {
 			notItself = "ip6 daddr != " + loopback[false]
 		}
 		lead = append(lead,
-			// Only addresses of the host: a host port at another one would take the packets of a service, or of a machine outside.
+			// Only addresses of the host: otherwise a host port would receive packets for a service, or for a machine
+			// outside.
 			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix(p)), "host ports at one address"},
 			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix(p)), "host ports"})
 		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.AllStandIns(p))
@@ -104,9 +105,9 @@ func (h hostPorts) chains() []chain {
 	}
 }
 
-// notFromInfra limits rules to packets that do not come by the host's interfaces in infra networks. Those have an endpoint's own
-// address as source: if such a packet was translated to another endpoint, the reply would be sent directly, without the
-// translation back. TCP would not connect, and UDP would bypass the policies.
+// notFromInfra restricts rules to packets that do not arrive on the host's interfaces in infra networks. Those
+// have an endpoint's own address as source: if such a packet was translated to another endpoint, the reply would
+// be sent directly, without the translation back. TCP would not connect, and UDP would bypass the policies.
 func notFromInfra(rules []rule) (all []rule) {
 	for _, r := range rules {
 		all = append(all, rule{knftables.Concat("iifgroup !=", infraGroup, r.text), r.comment})
@@ -114,17 +115,17 @@ func notFromInfra(rules []rule) (all []rule) {
 	return all
 }
 
-// loopbackGuard keeps endpoints from the host's loopback addresses. It is there without host ports, too: they may have
-// just been removed, while the kernel still accepts such packets.
+// loopbackGuard protects the host's loopback addresses from endpoints. It is present without host ports, too: they
+// may just have been removed while the kernel still accepts such packets.
 func loopbackGuard() chain {
 	return chain{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{{
-		// The kernel accepts packets with loopback addresses on this link, for answers to the host's own.
+		// The kernel accepts packets with loopback addresses on this link, for replies to the host's own.
 		text:    knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"),
 		comment: "no endpoint reaches the host's loopback addresses",
 	}}}
 }
 
-// withHostPorts adds the sets and chains of host ports to the table of a way out.
+// withHostPorts adds the sets and chains of host ports to the table of an egress interface.
 func (t table) withHostPorts(h hostPorts) table {
 	if len(h.all) == 0 {
 		return t
@@ -136,8 +137,8 @@ func (t table) withHostPorts(h hostPorts) table {
 	return t
 }
 
-// routeLoopback switches whether the kernel routes packets from loopback addresses by the way out, and accepts
-// the answers, which host ports need.
+// routeLoopback sets whether the kernel routes packets from loopback addresses to the egress interface, and
+// accepts the replies, as host ports require.
 func routeLoopback(on bool) error {
 	const setting = "ipv4/conf/" + outsideLink + "/route_localnet"
 	want := map[bool]string{true: "1", false: "0"}[on]

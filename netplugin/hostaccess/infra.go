@@ -10,10 +10,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxLinkName is how long the kernel's names of links are, in bytes.
+// maxLinkName is the maximum length of a link's name in the kernel, in bytes.
 const maxLinkName = 15
 
-// checkName returns an error if a network's name cannot be that of an interface.
+// checkName returns an error if a network's name cannot be the name of an interface.
 func checkName(network string) error {
 	if len(network) > maxLinkName || strings.ContainsAny(network, "/: ") || network == "." || network == ".." {
 		return fault.New(fault.Invalid, "an interface cannot be called %s: want at most %d characters", network, maxLinkName)
@@ -21,8 +21,7 @@ func checkName(network string) error {
 	return nil
 }
 
-// interfaceOf is the wanted interface of the host in a network, without what
-// depends on the port.
+// interfaceOf returns the wanted interface of the host in a network, without the settings that depend on the port.
 func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
 	w := wantedLink{name: n.Network.NetworkName, group: infraGroup}
 	var err error
@@ -52,7 +51,7 @@ func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
 	return w, nil
 }
 
-// routesThrough are routes through a gateway to the subnets of its version of IP.
+// routesThrough returns routes through a gateway to the subnets of its IP family.
 func routesThrough(gateway, own netip.Addr, subnets []netip.Prefix) (routes []wantedRoute) {
 	for _, subnet := range subnets {
 		if subnet.Addr().BitLen() == own.BitLen() {

@@ -11,9 +11,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Packets that the host itself sends to a cluster address have its address in an infra network as source, by the route. If
-// rules of others, such as kube-proxy's, translate the destination to an address outside of these networks, such as the API
-// server's, the packet leaves by another link, where that source has no route back. So it is masqueraded.
+// Packets of the host itself to a cluster address have its address in an infra network as source, because of the
+// route. If rules of other software, such as kube-proxy, translate the destination to an address outside of these
+// networks, such as the API server's, the packet leaves by another link, where that source has no route back. So
+// it is masqueraded.
 
 // Sets of the host's own addresses in infra networks. That of IPv6 has a 6 at the end.
 const setInfraOwn = "infra-own"
@@ -21,7 +22,7 @@ const setInfraOwn = "infra-own"
 // infraSources are the host's own addresses in infra networks.
 type infraSources []netip.Addr
 
-// infraSourcesOf are the addresses that the store has.
+// infraSourcesOf returns the addresses recorded in the store.
 func infraSourcesOf(networks []agent.HostNetwork) (all infraSources) {
 	for _, n := range networks {
 		if n.Endpoint == nil {
@@ -38,7 +39,7 @@ func infraSourcesOf(networks []agent.HostNetwork) (all infraSources) {
 	return all
 }
 
-// withInfraSources adds the rules for them to the table of a way out.
+// withInfraSources adds the rules for them to the table of an egress interface.
 func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
 	if len(own) == 0 {
 		return t

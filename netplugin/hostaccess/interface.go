@@ -14,23 +14,23 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Interface is an interface of the host at a port of the switch. Netplugin manages all of it:
-// other addresses are removed.
+// Interface is an interface of the host on a port of the switch. Netplugin manages all of it: other addresses are
+// removed.
 type Interface struct {
 	Name      string
 	MAC       net.HardwareAddr
 	Addresses []netip.Prefix
-	Userspace bool                         // a userspace switch: the kernel has to fill checksums in
-	SameWire  []string                     // links of the host by which it reaches the same machines
-	Machines  func() ([]netip.Addr, error) // addresses of the cluster's machines, sorted; nil: there are none
+	Userspace bool                         // userspace switch: the kernel has to complete checksums
+	SameWire  []string                     // links of the host to the same machines
+	Machines  func() ([]netip.Addr, error) // addresses of the cluster's machines, sorted; nil: none
 }
 
-// Ensure makes the interface of the host's end of a port what it should be, and returns whether it had to change anything. It
-// changes nothing and returns an error if a new address would take over destinations that the host reaches by
-// other links.
+// Ensure configures the interface at the host's end of a port, and returns whether it had to change anything. If a
+// new address would take over destinations that the host reaches by other links, it changes nothing and returns an
+// error.
 func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
 	want := wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace, sameWire: i.SameWire}
-	// Ensure is called every other second; only the first time the interface lacks any.
+	// Ensure is called every other second; only the first time an address may be missing.
 	if all, err := i.hasAll(); err != nil {
 		return false, err
 	} else if !all {
@@ -47,7 +47,7 @@ func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
 	return want.ensure(port, new(own))
 }
 
-// hasAll tells whether the interface is there with all its addresses.
+// hasAll reports whether the interface exists with all its addresses.
 func (i Interface) hasAll() (bool, error) {
 	link, err := netlink.LinkByName(i.Name)
 	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {

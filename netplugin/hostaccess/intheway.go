@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// inTheWay returns an error that names a chain of others that drops forwarded packets. A packet has to pass
-// the chains of all tables, so ours cannot prevent that. A chain that mentions our interface, or
-// calls one that does, is taken to accept its packets: somebody has configured it for them.
+// inTheWay returns an error that names a foreign chain that drops forwarded packets. A packet has to pass the
+// chains of all tables, so netplugin's cannot prevent that. A chain that mentions the egress interface, or calls
+// one that does, is assumed to accept its packets: the administrator has configured it for them.
 func (r *rules) inTheWay(ctx context.Context) error {
 	now := generation()
 	if now != 0 && now == r.passed {
@@ -30,7 +30,7 @@ func (r *rules) inTheWay(ctx context.Context) error {
 		passes, err := c.passes(ctx, chains)
 		if err != nil {
 			if generation() != now {
-				continue // it may have been removed meanwhile: the next time shows
+				continue // it may have been removed meanwhile: the next check decides
 			}
 			return err
 		}
@@ -49,7 +49,7 @@ func (c foreignChain) compare(o foreignChain) int {
 	return cmp.Or(cmp.Compare(c.family, o.family), cmp.Compare(c.table, o.table), cmp.Compare(c.name, o.name))
 }
 
-// passes tells whether a chain accepts forwarded packets, or mentions our interface.
+// passes reports whether a chain accepts forwarded packets, or mentions the egress interface.
 func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked) (bool, error) {
 	base := chains[c]
 	if !base.forwards {
@@ -72,7 +72,7 @@ type hooked struct {
 	drops    bool // policy drop
 }
 
-// foreignChains reads a list of chains, and leaves out our own.
+// foreignChains parses a list of chains, without netplugin's own.
 func foreignChains(list string) map[foreignChain]hooked {
 	found := map[foreignChain]hooked{}
 	var at foreignChain
@@ -85,7 +85,7 @@ func foreignChains(list string) map[foreignChain]hooked {
 		case len(words) > 1 && words[0] == "chain":
 			at.name = words[1]
 			found[at] = hooked{}
-		case strings.Contains(line, "hook forward") && at.family != "bridge": // which sees bridged frames
+		case strings.Contains(line, "hook forward") && at.family != "bridge": // hook of bridged frames
 			found[at] = hooked{forwards: true, drops: strings.Contains(line, "policy drop")}
 		}
 	}
@@ -106,22 +106,22 @@ func (c foreignChain) list(ctx context.Context) (string, error) {
 	return string(rules), nil
 }
 
-// Some conditions of iptables(8) are shown by nft(8) only if it has the libraries of iptables. Where it lacks them, as in our
-// image, it omits the condition and leaves a gap: a rule without other conditions looks unconditional. Rules that begin with
-// such a gap are removed from the listing; a gap further on in a rule is not recognised.
+// nft(8) shows some conditions of iptables(8) only if it has the libraries of iptables. Without them, as in the
+// image, it omits the condition and leaves a gap: a rule without other conditions looks unconditional. Rules that
+// begin with such a gap are removed from the listing; a gap further on in a rule is not recognised.
 var (
 	notShown = regexp.MustCompile(`(?m)^XT match .* not found`)
 	gap      = regexp.MustCompile(`(?m)^\t\t +.*\n`)
 )
 
-// aboutAll is an unconditional rule with a verdict, or a jump to another chain; it may also count and log.
+// aboutAll matches an unconditional rule with a verdict, or a jump to another chain; it may also count and log.
 var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(?:(accept|drop|reject)\b|(jump|goto) (\S+))`)
 
 // accepts is the verdict that accepts.
 const accepts = "accept"
 
-// decides is the verdict of a chain's unconditional rules, and of those of the chains that they jump to; empty: there is none. asked
-// are the chains that were visited.
+// decides returns the verdict of the unconditional rules of a chain and of the chains that they jump to; empty:
+// none. asked has the chains already visited.
 func (c foreignChain) decides(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (verdict string, err error) {
 	for line := range strings.Lines(rules) {
 		all := aboutAll.FindStringSubmatch(strings.TrimSpace(line))
@@ -149,11 +149,11 @@ func (c foreignChain) decides(ctx context.Context, rules string, chains map[fore
 	return "", nil
 }
 
-// calls are the names of chains that rules call.
+// calls matches calls of other chains in rules.
 var calls = regexp.MustCompile(`\b(?:jump|goto) ([^\s,}]+)`)
 
-// mentionsInterface tells whether the rules of a chain, or of a chain that they call, mention our interface. asked has the chains
-// that were visited.
+// mentionsInterface reports whether the rules of a chain, or of a chain that they call, mention the egress
+// interface. asked has the chains already visited.
 func (c foreignChain) mentionsInterface(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (bool, error) {
 	if strings.Contains(rules, outsideLink) {
 		return true, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// kube-proxy, where a cluster has it or had it, has rules for services as well. Ours come before them (leadPriority), except
-// for cluster addresses: these are routed to the switch, and kube-proxy's rules translate them before, or
-// reject those without backends. So processes of the host reach the backends that kube-proxy knows or, if it has ended and its
-// rules are still there, those that it knew then.
+// kube-proxy, where a cluster runs it or ran it, has rules for services as well. Netplugin's precede them
+// (leadPriority), except for cluster addresses: these are routed to the switch, and before that kube-proxy's rules
+// translate them, or reject those without backends. So processes of the host reach the backends that kube-proxy
+// knows or, if it has ended and its rules remain, those that it knew then.
 
 // KubeProxy finds kube-proxy's rules.
 type KubeProxy struct {
@@ -46,8 +46,8 @@ func (k *KubeProxy) Find(ctx context.Context) (string, error) {
 	return k.found, nil
 }
 
-// ofKubeProxy tells whether a chain is one that kube-proxy always has: in mode nftables in tables of its own, in other
-// modes in those of iptables, where kubelet has chains with the same prefix.
+// ofKubeProxy reports whether a chain is one that kube-proxy always has: in mode nftables in tables of its own, in
+// other modes in those of iptables, where kubelet has chains with the same prefix.
 func (c foreignChain) ofKubeProxy() bool {
 	return c.table == "kube-proxy" || c.name == "KUBE-SERVICES"
 }

@@ -18,37 +18,36 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// wantedLink is the wanted state of an interface of the host. All of it is managed:
-// other addresses are removed, and so are other routes of our protocol.
+// wantedLink is the wanted state of an interface of the host. All of it is managed: other addresses are removed,
+// and so are other routes with routeProtocol.
 type wantedLink struct {
 	name               string
 	mac                net.HardwareAddr
 	mtu                int    // bytes
-	group              uint32 // 0: leave it
+	group              uint32 // 0: unchanged
 	addresses          []netip.Prefix
 	routes             []wantedRoute
 	noARP              bool     // neighbours are not resolved
-	forwards           bool     // packets that come by it are forwarded
-	checksumInSoftware bool     // for a userspace switch, which does not fill checksums in
-	sameWire           []string // links of the host by which it reaches the same machines
+	forwards           bool     // packets that arrive on it are forwarded
+	checksumInSoftware bool     // for a userspace switch, which does not complete checksums
+	sameWire           []string // links of the host to the same machines
 }
 
-// wantedRoute is a route to a subnet through a gateway, with a source address; without
-// both, to the link.
+// wantedRoute is a route to a subnet through a gateway, with a source address; without both, directly by the link.
 type wantedRoute struct {
 	to       netip.Prefix
 	via, src netip.Addr
 }
 
-// infraGroup marks the host's interfaces in infra networks, for our rules and for
-// people (ip link show group 194).
+// infraGroup marks the host's interfaces in infra networks, for the rules and for operators (ip link show group
+// 194).
 const infraGroup = 194
 
-// routeProtocol marks our routes (ip route show proto 168).
+// routeProtocol marks netplugin's routes (ip route show proto 168).
 const routeProtocol netlink.RouteProtocol = 168
 
-// ensure makes the other end of a port's veth pair the wanted interface, and returns whether
-// it had to change anything.
+// ensure configures the other end of a port's veth pair as the wanted interface, and returns whether it had to
+// change anything.
 func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err error) {
 	link, err := w.find(port)
 	if err != nil {
@@ -68,14 +67,14 @@ func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err erro
 	return changed, nil
 }
 
-// withoutIPv6 is the interface as a kernel without IPv6 can have it.
+// withoutIPv6 returns the interface for a kernel without IPv6.
 func (w wantedLink) withoutIPv6() wantedLink {
 	w.addresses = slices.DeleteFunc(slices.Clone(w.addresses), func(p netip.Prefix) bool { return p.Addr().Is6() })
 	w.routes = slices.DeleteFunc(slices.Clone(w.routes), func(r wantedRoute) bool { return r.to.Addr().Is6() })
 	return w
 }
 
-// find finds the other end of the port's link, under its first name or its last.
+// find returns the other end of the port's link, under its initial or its final name.
 func (w wantedLink) find(port drivers.Port) (netlink.Link, error) {
 	inSwitch, err := netlink.LinkByName(port.HostLink)
 	if err != nil {
@@ -117,7 +116,7 @@ func (w wantedLink) hardware(link netlink.Link) (changed bool, err error) {
 	return changed, err
 }
 
-// txChecksums are the kernel's names for leaving checksums to the device.
+// txChecksums are the kernel's names of the features that leave checksums to the device.
 var txChecksums = []string{"tx-checksum-ip-generic", "tx-checksum-sctp"}
 
 func (w wantedLink) checksums(netlink.Link) (changed bool, err error) {
@@ -148,8 +147,8 @@ func (w wantedLink) checksums(netlink.Link) (changed bool, err error) {
 	return true, nil
 }
 
-// forward has the host route what comes by the interface. That the host routes is not enough: somebody may have switched
-// it off for this interface, or for new ones.
+// forward makes the host forward packets that arrive on the interface. The global setting is not enough: it may be
+// switched off for this interface, or for new ones.
 func (w wantedLink) forward(netlink.Link) (changed bool, err error) {
 	setting := "ipv4/conf/" + w.name + "/forwarding"
 	if !w.forwards || read(setting) != "0" {
@@ -171,7 +170,7 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 			continue
 		}
 		if a.IP.IsLinkLocalUnicast() {
-			continue // the kernel's own
+			continue // the kernel's own route
 		}
 		if err := netlink.AddrDel(link, &a); err != nil {
 			return changed, fmt.Errorf("remove address %s: %w", p, err)
@@ -184,7 +183,7 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 			if err := w.prepareIPv6(); err != nil {
 				return changed, err
 			}
-			a.Flags = unix.IFA_F_NODAD // the store gives an address to one host only
+			a.Flags = unix.IFA_F_NODAD // the store assigns an address to one host only
 		}
 		if err := netlink.AddrAdd(link, a); err != nil {
 			return changed, fmt.Errorf("address %s: %w", p, err)
@@ -194,8 +193,8 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 	return changed, nil
 }
 
-// prepareIPv6 turns IPv6 on, where it is off for new interfaces, and router advertisements
-// off: there are no routers on this one.
+// prepareIPv6 enables IPv6, where it is disabled for new interfaces, and disables router advertisements: this link
+// has no routers.
 func (w wantedLink) prepareIPv6() error {
 	for setting, value := range map[string]string{"disable_ipv6": "0", "accept_ra": "0", "accept_redirects": "0"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+w.name+"/"+setting, []byte(value), 0); err != nil {

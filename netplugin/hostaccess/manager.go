@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Datapath is what the manager needs of the agent.
+// Datapath is the part of the agent that the manager uses.
 type Datapath interface {
 	HostAccess() (agent.HostAccess, error)
 	HostChanged() <-chan struct{}
@@ -32,14 +32,15 @@ type Datapath interface {
 	Detach(ctx context.Context, epID string) error
 }
 
-// Master is what the manager needs of netmaster.
+// Master is the part of netmaster's client that the manager uses.
 type Master interface {
 	CreateEndpoint(ctx context.Context, req mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error)
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers,
-// Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and Log are required.
+// Config is the configuration of a manager. All fields are required except TunnelLinks, KernelReceives, StoreURLs,
+// HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and
+// Log.
 type Config struct {
 	HostLabel      string
 	Datapath       Datapath
@@ -47,25 +48,25 @@ type Config struct {
 	Netdev         func() bool                                 // the datapath is in userspace
 	TunnelLinks    func() ([]string, error)                    // links by which a userspace datapath receives tunnels; nil: none
 	KernelReceives func() (yes, known bool)                    // whether the kernel receives tunnels; nil: there are none
-	VTEP           netip.Addr                                  // where the tunnels end
-	Closed         Closed                                      // ports that endpoints do not reach by the way out; more come from the store
-	StoreURLs      func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
-	HostPorts      func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
+	VTEP           netip.Addr                                  // address of the tunnels' end
+	Closed         Closed                                      // ports closed to endpoints at the egress; more come from the store
+	StoreURLs      func(ctx context.Context) ([]string, error) // of the store's members; nil: only those in Closed
+	HostPorts      func() ([]HostPort, error)                  // ports of the host that are forwarded to endpoints; nil: none
 	Pods           func() []Pod                                // those of this node; nil: none
-	Numbers        func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
-	Probed         []ProbedNetwork                             // where the host reaches pods of other tenants, and nothing else
-	PortsMoved     <-chan struct{}                             // wakes when the results of HostPorts or Pods may have changed; nil: never
-	RouterLink     string                                      // interface of the host on the routers' link, no way out either
+	Numbers        func() (map[string]uint32, error)           // port numbers in the switch, by endpoint; required with Pods
+	Probed         []ProbedNetwork                             // where the host reaches pods of other tenants, and only those
+	PortsMoved     <-chan struct{}                             // signals that the results of HostPorts or Pods may have changed; nil: never
+	RouterLink     string                                      // interface of the host on the routers' link, closed to endpoints too
 	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
-	Own            netip.Addr                                  // the primary address of a host that Kubernetes does not know
-	TellTaken      func([]agent.TakenPort)                     // gets the ports of these that processes of the host have, too; may be nil
-	TellHere       func([]netip.Addr)                          // gets the addresses on the host's interfaces, at each round; may be nil
-	TellUnreached  func([]agent.UnreachedPod)                  // gets the pods of other tenants that processes of the host do not reach; may be nil
-	StateDir       string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Own            netip.Addr                                  // the primary address of a host that is not a node of Kubernetes
+	TellTaken      func([]agent.TakenPort)                     // receives the ports of these on which processes of the host listen, too; may be nil
+	TellHere       func([]netip.Addr)                          // receives the addresses on the host's interfaces, at each round; may be nil
+	TellUnreached  func([]agent.UnreachedPod)                  // receives the pods of other tenants that the host does not reach; may be nil
+	StateDir       string                                      // directory for the host's previous settings; empty: DefaultStateDir
 	Log            *logrus.Entry
 }
 
-// Manager keeps the host's own interfaces.
+// Manager maintains the host's own interfaces.
 type Manager struct {
 	Config
 	joined    map[string]string // id of an endpoint with a port -> its network
@@ -75,22 +76,22 @@ type Manager struct {
 	excludes  bool // there may be rules against strangers, of this process or an earlier one
 	ends      bool // there may be rules that drop the kernel's copies of tunnelled packets, likewise
 	stores    stores
-	storesAt  atomic.Pointer[[]netip.Addr] // addresses of stores, for other goroutines; nil: not known yet
-	closed    atomic.Pointer[Closed]       // the last ones; nil: none yet
-	leads     bool                         // there may be a way out, of this process or an earlier one
+	storesAt  atomic.Pointer[[]netip.Addr] // addresses of stores, for other goroutines; nil: unknown
+	closed    atomic.Pointer[Closed]       // the latest; nil: none yet
+	leads     bool                         // there may be an egress interface, of this process or an earlier one
 	closes    bool                         // there may be rules of this process
-	began     bool                         // the rules are there that must precede the host's first interface in an infra network
-	made      netip.Prefix                 // prefix of the way out that this process has made, or found; zero: none
-	ports     []HostPort                   // host ports when stale datagrams were forgotten last; likewise the next three
+	began     bool                         // the rules that must precede the host's first interface in an infra network exist
+	made      netip.Prefix                 // prefix of the egress that this process has made or found; zero: none
+	ports     []HostPort                   // host ports when stale datagrams were last removed; likewise the next three
 	services  []string
 	at        []netip.Prefix // addresses of node ports
 	here      []netip.Addr   // the host's own
-	forgot    bool           // stale datagrams were forgotten at least once
+	forgot    bool           // stale datagrams were removed at least once
 	own       own
 	foreign   foreignPods            // the last ones
-	touched   notify.Signal          // somebody else has changed something of ours
-	repaired  time.Time              // when the last round because of that began
-	problem   atomic.Pointer[string] // the last one; nil: none
+	touched   notify.Signal          // set when another process has changed a managed object
+	repaired  time.Time              // when the last round for that reason began
+	problem   atomic.Pointer[string] // of the last round; nil: none
 	told      bool                   // the problem was logged
 }
 
@@ -102,11 +103,11 @@ const (
 	auditEvery = 45 * time.Second // between two rounds when nothing has changed
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	calmTime   = time.Second      // between two rounds because somebody else changes what is ours
+	calmTime   = time.Second      // between two rounds because of changes by other processes
 	stepTime   = 20 * time.Second // for one network
 )
 
-// New makes a manager; nothing happens before Run.
+// New returns a manager; it has no effect before Run.
 func New(c Config) *Manager {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "hostaccess")
@@ -126,7 +127,7 @@ func New(c Config) *Manager {
 	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New()}
 }
 
-// Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
+// Run maintains the interfaces until ctx ends. They remain: the host continues to use them.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.own.watch(ctx, m.Log, m.touched.Send) })
@@ -134,7 +135,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// keep runs look when something has changed, and every auditEvery.
+// keep runs look after each change, and every auditEvery.
 func (m *Manager) keep(ctx context.Context) error {
 	wait := retry.NewPacer(firstRetry, lastRetry)
 	for {
@@ -165,12 +166,12 @@ func (m *Manager) keep(ctx context.Context) error {
 	}
 }
 
-// look is one round: it makes interfaces, routes and rules what the store wants.
+// look runs one round: it reconciles interfaces, routes and rules with the store.
 func (m *Manager) look(ctx context.Context) error {
 	problems := m.reportAddresses()
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
-		return nil // the agent says what it waits for, and wakes us
+		return nil // the agent reports what it waits for, and wakes this goroutine
 	}
 	m.own.follow(access.Balancers)
 	wanted := map[string]bool{}
@@ -189,7 +190,7 @@ func (m *Manager) look(ctx context.Context) error {
 	}
 	joining := access.Networks
 	if err := m.limitStep(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
-		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // a host without nft has what it had
+		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // without nft the rules of before are unchanged
 			joining = nil // without the rules, endpoints would reach the host's control ports there
 		}
 	}
@@ -199,7 +200,7 @@ func (m *Manager) look(ctx context.Context) error {
 	}
 	problems = append(problems, m.limitStep(ctx, "way out by the host", func(ctx context.Context) error { return m.reconcileOutside(ctx, access) }))
 	problems = append(problems, m.limitStep(ctx, "tunnels", m.keepTunnels))
-	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
+	if !m.Netdev() { // a userspace datapath has its own connection tracker
 		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
 	}
 	return errors.Join(problems...)
@@ -225,16 +226,16 @@ func (m *Manager) limitStep(ctx context.Context, what string, step func(context.
 	return nil
 }
 
-// machines are the known addresses at which the cluster's machines are reached, sorted. Other addresses of a machine are left
-// out: it may have them in infra networks, or several machines may have the same, as that of a bridge for containers.
+// machines returns the known addresses of the cluster's machines, sorted. Other addresses of a machine are
+// excluded: they may be in infra networks, or shared by several machines, like that of a bridge for containers.
 func (m *Manager) machines(access agent.HostAccess, stores []netip.Addr) []netip.Addr {
 	all := slices.Concat(m.Closed.Nodes, stores, access.Reached, access.VTEPs)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
 }
 
-// Machines are addresses that the host must not reach by another interface of ours, sorted. It returns an error while they are not
-// known. It may be called from any goroutine.
+// Machines returns addresses that the host must not reach by another managed interface, sorted. It returns an
+// error while they are unknown. It is safe for concurrent use.
 func (m *Manager) Machines() ([]netip.Addr, error) {
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
@@ -247,8 +248,8 @@ func (m *Manager) Machines() ([]netip.Addr, error) {
 	return m.machines(access, stores), nil
 }
 
-// join makes the host's endpoint in a network, and its interface. Addresses and routes that would take over destinations
-// which the host reaches by other interfaces are left out (spared.go).
+// join makes the host's endpoint in a network, and its interface. Addresses and routes that would take over
+// destinations that the host reaches by other interfaces are omitted (spared.go).
 func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []netip.Addr) error {
 	id := n.EndpointID(m.HostLabel)
 	if err := checkName(n.Network.NetworkName); err != nil {
@@ -293,12 +294,12 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []neti
 	return errors.Join(taking, err)
 }
 
-// removeEndpoint removes the host's endpoint in a network that was deleted. Its routes go with the interface.
+// removeEndpoint removes the host's endpoint in a deleted network. Its routes are removed with the interface.
 func (m *Manager) removeEndpoint(ctx context.Context, id, network string) error {
 	if err := m.Datapath.Detach(ctx, id); err != nil {
 		return err
 	}
-	// Which dot joins network and tenant does not matter: together they are the same id.
+	// It is irrelevant which dot separates network and tenant: joined they are the same id.
 	name, tenant, _ := strings.Cut(network, ".")
 	err := m.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{TenantName: tenant, NetworkName: name, EndpointID: m.HostLabel, Host: m.HostLabel})
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -309,8 +310,8 @@ func (m *Manager) removeEndpoint(ctx context.Context, id, network string) error 
 	return nil
 }
 
-// note records the problem of a round, and returns whether there is none. Each problem is logged once, and one that is only
-// fault.Unavailable when it comes a second time.
+// note records the problem of a round, and reports whether there is none. Each problem is logged once; a
+// fault.Unavailable is logged only when it occurs a second time.
 func (m *Manager) note(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		m.problem.Store(nil)
@@ -329,7 +330,7 @@ func (m *Manager) note(ctx context.Context, err error) bool {
 	return false
 }
 
-// Problem is the problem of the last round, or "".
+// Problem returns the problem of the last round, or "".
 func (m *Manager) Problem() string {
 	if text := m.problem.Load(); text != nil {
 		return *text

@@ -16,12 +16,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// outsideLink is the interface of the way out: endpoints leave by it, and the host reaches them
-// by it at their private addresses.
+// outsideLink is the egress interface: endpoints leave through it, and the host reaches them through it at their
+// private addresses.
 const outsideLink = "contivh0"
 
-// reconcileOutside opens or closes the host's way out for endpoints, as the store wants. If the host uses addresses of its subnet
-// for something else, it is not opened; one that is open stays.
+// reconcileOutside opens or closes the host's egress for endpoints, as the store wants. If the host uses addresses
+// of its subnet for something else, it is not opened; an open one remains.
 func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		m.TellTaken(nil)
@@ -38,7 +38,7 @@ func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess)
 	return conflict
 }
 
-// isOpen tells whether the way out is open, by this process or an earlier one.
+// isOpen reports whether the egress is open, by this process or an earlier one.
 func (m *Manager) isOpen(o pipeline.Outside) bool {
 	if m.made == o.Prefix {
 		return true
@@ -51,8 +51,7 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return o.Prefix.Contains(inet.PrefixOf(a.IPNet).Addr()) })
 }
 
-// openOutside opens the way out, or sets it right. Its firewall rules are written before the
-// interface is made.
+// openOutside opens or repairs the egress. Its firewall rules are written before the interface is made.
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
 	m.readStores(ctx)
@@ -63,7 +62,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.readClosed(access)
 	in.Balanced = closed.servable(in.Balanced)
 	ports := hostPorts{closed.available(all), o}
-	pods, notLearned := m.presentForeign(access, closed) // an error is returned at the end: the rest is set right all the same
+	pods, notLearned := m.presentForeign(access, closed) // an error is returned at the end: the rest is reconciled nevertheless
 	if pods.at == nil {
 		return notLearned
 	}
@@ -99,8 +98,8 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	return errors.Join(forgotten, notLearned, m.reportTaken(in, ports), m.rules.inTheWay(ctx))
 }
 
-// waitForEndpoint tells whether the way out has to wait for the link of an endpoint.
-// One that was there and is gone is made at once.
+// waitForEndpoint reports whether the egress has to wait for the link of an endpoint. An egress that existed and
+// was removed is made at once.
 func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
 	if m.made.IsValid() || !m.Netdev() {
 		return false, nil
@@ -108,7 +107,7 @@ func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
 	return m.Datapath.OutsideWaits(ctx)
 }
 
-// closeOutside removes the port of the way out, if it is there, and then the rules other than those about infra networks.
+// closeOutside removes the port of the egress, if it exists, and then the rules except those about infra networks.
 func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) error {
 	if m.leads {
 		if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
@@ -130,15 +129,16 @@ func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) err
 	return nil
 }
 
-// closeInfra writes the rules that keep endpoints from control ports in infra networks, without a way out.
+// closeInfra writes the rules that close control ports to endpoints in infra networks, without an egress.
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
 	m.readStores(ctx)
 	m.closes = true
 	return m.rules.apply(ctx, tableForInfra(m.readClosed(access), share()))
 }
 
-// closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier process stays
-// until reconcileOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
+// closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier
+// process remains until reconcileOutside replaces it: without its rules, packets of endpoints would leave with
+// their own address.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
 	if m.began || len(access.Networks) == 0 {
 		return nil
@@ -152,8 +152,7 @@ func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error
 	return nil
 }
 
-// outsideInterface needs no neighbour discovery: everything that the host sends
-// into it is for the switch.
+// outsideInterface needs no neighbour discovery: the switch receives everything that the host sends to it.
 func outsideInterface(o pipeline.Outside) wantedLink {
 	w := wantedLink{name: outsideLink, mac: o.MAC[:], noARP: true, forwards: true}
 	for _, p := range o.Prefixes() {

@@ -10,15 +10,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// RouterARP has only one interface of the host answer ARP for an address. By default Linux answers at any interface. The
-// sysctl against that is lost with the interface, and the local port of a bridge is made anew whenever ovs-vswitchd restarts, so
-// it is used only without nft(8).
+// RouterARP makes only one interface of the host answer ARP for an address. By default Linux answers on any
+// interface. The sysctl against that is lost with the interface, and the local port of a bridge is recreated
+// whenever ovs-vswitchd restarts, so the sysctl is used only without nft(8).
 type RouterARP struct{ rules rules }
 
-// NewRouterARP makes one; nothing happens before Keep.
+// NewRouterARP returns one; it has no effect before Keep.
 func NewRouterARP() *RouterARP { return &RouterARP{rules{family: knftables.ARPFamily}} }
 
-// Keep drops ARP requests for the IPv4 address that come by other interfaces.
+// Keep drops ARP requests for the IPv4 address that arrive on interfaces other than link.
 func (r *RouterARP) Keep(ctx context.Context, address netip.Addr, link string) error {
 	return exceptUnsupported(r.rules.apply(ctx, table{chains: []chain{{
 		name: "router", kind: knftables.FilterType, hook: knftables.InputHook, priority: knftables.FilterPriority, rules: []rule{{
@@ -28,7 +28,7 @@ func (r *RouterARP) Keep(ctx context.Context, address netip.Addr, link string) e
 	}}}))
 }
 
-// Remove lets all interfaces answer again. It is no error if the kernel does not support such tables.
+// Remove lets all interfaces answer again. A kernel without such tables is not an error.
 func (r *RouterARP) Remove(ctx context.Context) error {
 	if err := r.rules.open(); err != nil || r.rules.list(ctx, table{}) == "" {
 		return exceptUnsupported(err)

@@ -17,15 +17,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tableName is the name of our nftables tables: of family inet, of family netdev for the kernel's copies of tunnelled
-// packets (tunnels.go), and of family arp (routerarp.go). strangerTableName is a table of family inet against packets of
-// strangers to the tunnels (strangers.go), which has a life of its own. Tables of others are not touched.
+// tableName is the name of netplugin's nftables tables: of family inet, of family netdev for the kernel's copies
+// of tunnelled packets (tunnels.go), and of family arp (routerarp.go). strangerTableName is an independent table
+// of family inet against tunnelled packets from unknown machines (strangers.go). Other tables are not touched.
 const (
 	tableName         = "contiv"
 	strangerTableName = "contiv-vteps"
 )
 
-// table is the wanted content of a table of ours.
+// table is the wanted content of an nftables table.
 type table struct {
 	sets   []set
 	chains []chain
@@ -37,12 +37,12 @@ type set struct {
 	name, kind string
 	elements   []string
 	values     []string      // of a map, one for each element
-	leadsTo    string        // the kind of the values; empty: no map
+	leadsTo    string        // type of the values; empty: not a map
 	dynamic    bool          // rules add the elements
-	forgets    time.Duration // timeout of elements that no rule has added again; 0: none
+	forgets    time.Duration // timeout of elements that are not added again; 0: none
 }
 
-// declared is the set without its elements.
+// declared returns the set without its elements.
 func (s set) declared() knftables.Object {
 	if s.leadsTo != "" {
 		return &knftables.Map{Name: s.name, Type: s.kind + " : " + s.leadsTo}
@@ -57,10 +57,10 @@ func (s set) declared() knftables.Object {
 	return declared
 }
 
-// maxSenders is how many elements rules may add to a set: as many as there are ports.
+// maxSenders is the maximum number of elements that rules add to a set: the number of ports.
 const maxSenders = 1 << 16
 
-// chain is a base chain of our table with its rules. Each rule has a comment, which listings show.
+// chain is a base chain of the table with its rules. Each rule has a comment, which listings show.
 type chain struct {
 	name     string
 	kind     knftables.BaseChainType
@@ -69,11 +69,11 @@ type chain struct {
 	rules    []rule
 }
 
-// fromEndpoints limits a chain to packets that endpoints send by the way out. One rule decides that first, so that all
-// other packets of the host, such as those of tunnels, cost no more than that.
+// fromEndpoints restricts a chain to packets that endpoints send to the egress interface. The first rule checks
+// that, so that all other packets of the host, such as those of tunnels, cost one rule only.
 func (c chain) fromEndpoints() chain { return c.judging("iifname !=", quoted(outsideLink)) }
 
-// fromAllEndpoints is the same, with the packets that come by the host's interfaces in infra networks.
+// fromAllEndpoints also includes packets that arrive on the host's interfaces in infra networks.
 func (c chain) fromAllEndpoints() chain {
 	return c.judging("iifname !=", quoted(outsideLink), "iifgroup !=", infraGroup)
 }
@@ -86,14 +86,15 @@ func (c chain) judging(except ...any) chain {
 
 type rule struct{ text, comment string }
 
-// masqueradePorts are the ports from which endpoints go out, at random: those above the default range of node ports. If an endpoint
-// chose its port, such as that of tunnels, the connection tracker would take what the other machine sends to that port of the host
-// for answers to the endpoint: other tenants' packets in tunnels, clients of node ports, of the store or of netmasters. A port of
-// the host in this range is hit by chance only. Rules of others that masquerade keep the port, so ours come before.
+// masqueradePorts are the source ports of masqueraded connections of endpoints, chosen at random: those above the
+// default range of node ports. If an endpoint chose its port, such as that of tunnels, the connection tracker
+// would treat packets of the other machine to that port of the host as replies to the endpoint: other tenants'
+// packets in tunnels, or those of clients of node ports, of the store or of netmasters. A port of the host within
+// this range is met by chance only. Other masquerading rules retain the port, so netplugin's precede them.
 const masqueradePorts = ":32768-65535"
 
-// tableFor is the table of a way out. It leads neither to closed ports nor to the link of the node's BGP
-// routers, which trust packets from there as the node's.
+// tableFor returns the table of an egress interface. It admits packets neither to closed ports nor to the link of
+// the node's BGP routers, which trust packets from there as the node's.
 func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
 	prefixes := o.Prefixes()
 	limits := shareRules(prefixes, share)
@@ -113,7 +114,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
 		}, {
-			// They would go from one tenant to another, with the host's address.
+			// They would pass from one tenant to another, with the host's address.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
 			comment: "no way into infra networks",
 		}, {
@@ -125,21 +126,23 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
 			comment: "segments that fit the way",
 		}}},
-		// Behind the other rules: packets that those drop do not count.
+		// After the other rules: packets that those drop do not count.
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
 		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
 	)}
 }
 
-// tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
+// tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
+// nevertheless.
 func tableForInfra(closed Closed, share int) table {
 	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), switchGuard(), translatedSources(),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
 
-// switchGuard keeps the host's IP stack from receiving what endpoints send into the switch: beside a userspace switch the kernel
-// receives on their links, too. Settings of these links are against that as well, but settings of all links may override them.
+// switchGuard prevents the host's IP stack from receiving packets that endpoints send to the switch: with a
+// userspace switch the kernel receives on their links, too. Sysctls of these links prevent it as well, but sysctls
+// of all links may override them.
 func switchGuard() chain {
 	links := knftables.Concat("iifgroup {", drivers.LinkGroup(pipeline.VXLAN), ",", drivers.LinkGroup(pipeline.VLAN), "}")
 	return chain{"switch-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{
@@ -147,29 +150,30 @@ func switchGuard() chain {
 	}}
 }
 
-// ownSources drops forwarded packets to endpoints with an address of this host as source: no policy applies to packets of
-// the host. For IPv6 the kernel does not check that itself.
+// ownSources drops forwarded packets to endpoints with an address of this host as source, since packets of the
+// host are exempt from policies. For IPv6 the kernel does not check that itself.
 func ownSources() chain {
 	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
 		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
 	}}
 }
 
-// Priorities of DNAT, before the rules of others: the first rule that translates a destination, or keeps it, wins. kube-proxy, for
-// example, translates node ports and external addresses to pods, with the host as source, which translatedSources drops.
+// Priorities of DNAT, before other rules: the first rule that translates or retains a destination wins.
+// kube-proxy, for example, translates node ports and external addresses to pods, with the host as source, which
+// translatedSources drops.
 const (
 	leadPriority = knftables.DNATPriority + "-2" // our translations
 	stayPriority = knftables.DNATPriority + "-1" // destinations that others must not translate
 )
 
-// Priorities of SNAT, before the rules of others: the first rule that translates a source, or keeps it, wins.
+// Priorities of SNAT, before other rules: the first rule that translates or retains a source wins.
 const (
 	hidePriority = knftables.SNATPriority + "-2" // our translations
 	keepPriority = knftables.SNATPriority + "-1" // what others must not translate, or not otherwise
 )
 
-// keepSources has packets that come in by the host keep their source address, to which policies apply: rules of others
-// that masquerade on all links would make them packets of the host.
+// keepSources retains the source address of packets that enter through the host, since policies apply to it:
+// foreign rules that masquerade on all links would make them packets of the host.
 func keepSources(prefixes []netip.Prefix) chain {
 	c := chain{name: "keep-sources", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
 	for _, p := range prefixes {
@@ -179,8 +183,8 @@ func keepSources(prefixes []netip.Prefix) chain {
 	return c
 }
 
-// translatedSources is ownSources for packets that got an address of this host as source by rules of others: on the way out by
-// rules before keepSources, into infra networks by any.
+// translatedSources is ownSources for packets that got an address of this host as source by foreign rules: at the
+// egress interface by rules before keepSources, into infra networks by any.
 func translatedSources() chain {
 	c := chain{name: "translated-sources", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
 	for _, link := range []string{knftables.Concat("oifname", quoted(outsideLink)), knftables.Concat("oifgroup", infraGroup)} {
@@ -189,15 +193,15 @@ func translatedSources() chain {
 	return c
 }
 
-// answersOnly keeps endpoints from beginning connections to the host's address on the link. No policy applies to
-// packets to it, since they should be answers to packets of the host, to which none applies either; and host ports and
-// node ports at it would lead on to other endpoints. So it comes before their translation. The rules for ICMP errors are here because they
-// concern packets to this host and to others alike.
+// answersOnly prevents endpoints from opening connections to the host's address on the link. Packets to that
+// address are exempt from policies, as they should be replies to packets of the host, which are exempt, too; and
+// host ports and node ports at it would be forwarded to other endpoints. So this check precedes their translation.
+// The rules for ICMP errors are here because they apply to packets to this host and to others alike.
 func answersOnly(prefixes []netip.Prefix) chain {
 	c := chain{"answers-only", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority, slices.Concat(pathMTU(prefixes), errorsOfOthers(prefixes))}
 	for _, p := range prefixes {
 		to := knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost))
-		c.rules = append(c.rules, rule{ // by flags: conntrack may have lost the entry of a connection that goes on
+		c.rules = append(c.rules, rule{ // by flags: conntrack may have lost the entry of an open connection
 			text:    knftables.Concat(to, "tcp flags & (syn | ack) == syn drop"),
 			comment: "no endpoint begins connections to the host as such",
 		}, rule{
@@ -208,7 +212,7 @@ func answersOnly(prefixes []netip.Prefix) chain {
 	return c.fromEndpoints()
 }
 
-// lastPriority is after the other filter chains.
+// lastPriority follows the other filter chains.
 const lastPriority = knftables.FilterPriority + "+10"
 
 // chainEnter is the chain of packets that are forwarded to endpoints.
@@ -221,7 +225,7 @@ func version(p netip.Prefix) string {
 	return "ip6"
 }
 
-// addressKind is the nftables type of addresses of a version of IP, and suffix the end of the names of its sets.
+// addressKind returns the nftables type of addresses of an IP family; suffix is appended to the names of its sets.
 func addressKind(p netip.Prefix) string {
 	if p.Addr().Is4() {
 		return "ipv4_addr"
@@ -238,18 +242,18 @@ func suffix(p netip.Prefix) string {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// rules keeps one table of ours.
+// rules maintains one nftables table.
 type rules struct {
 	family  knftables.Family // empty: inet
 	table   string           // its name; empty: tableName
 	nft     knftables.Interface
-	applied table  // the last content
-	listed  string // its listing by nft(8) then; empty: another version may have written other rules
-	at      uint32 // the generation in which the listing was the same
-	passed  uint32 // the generation in which no chain of others was in the way
+	applied table  // last written content
+	listed  string // listing by nft(8) after that; empty: another version may have written other rules
+	at      uint32 // generation in which the listing was unchanged
+	passed  uint32 // generation in which no foreign chain was in the way
 }
 
-// open finds out how to speak to the kernel's nftables: by nft(8).
+// open opens the kernel's nftables, by nft(8).
 func (r *rules) open() (err error) {
 	if r.family == "" {
 		r.family = knftables.InetFamily
@@ -265,8 +269,9 @@ func (r *rules) open() (err error) {
 	return nil
 }
 
-// apply makes the table what it should be, in one transaction, unless it is. Elements that rules have added to
-// sets stay while the rules that add them are the same: a change does not reset an endpoint's share of connections.
+// apply makes the table as wanted, in one transaction, unless it already is. Elements that rules have added to
+// sets remain while the rules that add them are unchanged: a change does not reset an endpoint's share of
+// connections.
 func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
@@ -314,7 +319,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	return nil
 }
 
-// adding are the rules that add elements to sets. Elements keep the limit of the rule that added them.
+// adding returns the rules that add elements to sets. Elements retain the limit of the rule that added them.
 func (t table) adding() (all []rule) {
 	for _, c := range t.chains {
 		all = append(all, slices.DeleteFunc(slices.Clone(c.rules), func(r rule) bool { return !strings.Contains(r.text, "add @") })...)
@@ -323,11 +328,11 @@ func (t table) adding() (all []rule) {
 }
 
 // clear removes the chains of the table, and those elements of its sets that rules have not added. Wanted sets
-// stay. Chains are made anew: of several with one hook and priority the first that translates a packet wins, and their order
-// is that in which they were made.
+// remain. Chains are recreated: of several with the same hook and priority the first that translates a packet
+// wins, and their order is the order of creation.
 func (t table) clear(tx *knftables.Transaction, want table) {
 	for _, c := range t.chains {
-		tx.Flush(&knftables.Chain{Name: c.name}) // of all chains: rules refer to sets
+		tx.Flush(&knftables.Chain{Name: c.name}) // all chains first: rules refer to sets
 		tx.Delete(&knftables.Chain{Name: c.name})
 	}
 	for _, s := range t.sets {
@@ -340,8 +345,8 @@ func (t table) clear(tx *knftables.Transaction, want table) {
 	}
 }
 
-// list is the table as nft(8) lists it, without elements that rules have added to sets; "" if it
-// cannot be listed, and then it is written anew.
+// list returns the listing of the table by nft(8), without elements that rules have added to sets; "" if it cannot
+// be listed, and then it is rewritten.
 func (r *rules) list(ctx context.Context, t table) string {
 	listings := [][]string{{"--terse", "list", "table", string(r.family), r.table}}
 	for _, s := range t.sets {
@@ -360,10 +365,10 @@ func (r *rules) list(ctx context.Context, t table) string {
 	return all
 }
 
-// there tells whether the table exists, of this process or an earlier one.
+// there reports whether the table exists, of this process or an earlier one.
 func (r *rules) there(ctx context.Context) bool { return r.open() == nil && r.list(ctx, table{}) != "" }
 
-// remove removes the table; one that is not there is no error.
+// remove removes the table; a missing table is not an error.
 func (r *rules) remove(ctx context.Context) error {
 	if err := r.open(); err != nil {
 		return err

@@ -12,23 +12,22 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// An endpoint may have a share of the connections that its host can track, so that an endpoint with
-// very many leaves room to the others. To count them takes the kernel longer the more there are
-// (30 µs with 16,384, 3 µs without), so there is a limit of new connections per second before, which
-// costs nothing.
+// The connections that the host can track are shared: an endpoint has a limit, so that one with very many leaves
+// room for the others. Counting them costs the kernel more the more there are (30 µs with 16,384, 3 µs without),
+// so a limit of new connections per second, which costs nothing, is checked first.
 const (
-	sharePart      = 16 // an endpoint's part of the host's table
+	sharePart      = 16 // part of the host's table for one endpoint
 	shareAtLeast   = 1024
-	shareOtherwise = 16384 // where the kernel does not say how many it tracks
+	shareOtherwise = 16384 // used if the kernel does not report the table's size
 
 	newPerSecond = 2000
 	newAtOnce    = 4000
 )
 
-// share is how many connections by the way out an endpoint may have at a time.
+// share returns how many connections through the egress interface an endpoint may have at a time.
 func share() int {
 	all, err := strconv.Atoi(read("netfilter/nf_conntrack_max"))
-	if err != nil || all == 0 { // nobody has tracked any yet, or there is no limit
+	if err != nil || all == 0 { // no connection was tracked yet, or there is no limit
 		return shareOtherwise
 	}
 	return max(all/sharePart, shareAtLeast)
@@ -40,7 +39,7 @@ const (
 	setMany = "has-many"
 )
 
-// senderSets have the endpoints that open connections, by source address.
+// senderSets are the sets of endpoints that open connections, by source address.
 func senderSets() (sets []set) {
 	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
 		sets = append(sets,
@@ -50,8 +49,8 @@ func senderSets() (sets []set) {
 	return sets
 }
 
-// shareRules drop new connections by the way out beyond an endpoint's share. Connections of clients outside to a provider that is no
-// endpoint come by it, too, all with one source address, which has no share.
+// shareRules drop new connections through the egress interface beyond an endpoint's share. Connections of outside
+// clients to a provider that is not an endpoint pass it, too, all with one source address, which has no limit.
 func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	for _, p := range o {
 		ip := version(p)
@@ -68,7 +67,7 @@ func infraShareRules(share int) (rules []rule) {
 	return rules
 }
 
-// shareOf are the rules for senders of a version of IP, ip or ip6.
+// shareOf returns the rules for senders of an IP family, ip or ip6.
 func shareOf(which, ip string, share int) []rule {
 	suffix := strings.TrimPrefix(ip, "ip")
 	each := func(set, limit string) string {

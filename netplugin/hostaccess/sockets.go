@@ -20,23 +20,23 @@ type listener struct {
 	only6    bool // IPv6 socket that does not receive IPv4
 }
 
-// versions of IP, by the unspecified address of each.
+// versions are the IP families, by the unspecified address of each.
 var versions = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
-// takesAll tells whether it is bound to all addresses of a version of IP.
+// takesAll reports whether the socket is bound to all addresses of an IP family.
 func (l listener) takesAll(version netip.Addr) bool {
 	a := l.at.Addr()
 	return a == version || a == netip.IPv6Unspecified() && !l.only6
 }
 
-// takesFromAnybody is, by protocol, the state of sockets that receive from any address: listening TCP sockets, and UDP sockets that
-// are not connected, whose state in the kernel is "closed".
+// takesFromAnybody is, by protocol, the state of sockets that receive from any address: listening TCP sockets, and
+// UDP sockets that are not connected, which are in state "closed" in the kernel.
 var takesFromAnybody = map[string]struct{ protocol, state uint8 }{
 	"tcp": {unix.IPPROTO_TCP, netlink.TCP_LISTEN},
 	"udp": {unix.IPPROTO_UDP, netlink.TCP_CLOSE},
 }
 
-// listeners are the listeners of all processes of the host; none if the kernel does not support the query.
+// listeners returns the listeners of all processes of the host; none if the kernel does not support the query.
 func listeners() (all []listener, err error) {
 	for name, asked := range takesFromAnybody {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -59,7 +59,8 @@ func listeners() (all []listener, err error) {
 	return all, nil
 }
 
-// socketsOf is a request for the sockets of a version of IP and a protocol in certain states (struct inet_diag_req_v2).
+// socketsOf is a request for the sockets of an IP family and a protocol in certain states (struct
+// inet_diag_req_v2).
 type socketsOf struct {
 	family, protocol uint8
 	states           uint32
@@ -74,7 +75,7 @@ func (s socketsOf) Serialize() []byte {
 	return request
 }
 
-// localOf is the address and port of a socket in an answer (struct inet_diag_msg).
+// localOf returns the local address and port of a socket in a reply (struct inet_diag_msg).
 func localOf(answer []byte) (netip.AddrPort, bool) {
 	if len(answer) < 24 {
 		return netip.AddrPort{}, false
@@ -87,7 +88,8 @@ func localOf(answer []byte) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), port), ok
 }
 
-// isOnly6 tells whether the socket in an answer receives no IPv4: listening sockets have an attribute for that behind the message.
+// isOnly6 reports whether the socket in a reply does not receive IPv4: listening sockets have an attribute for
+// that after the message.
 func isOnly6(answer []byte) bool {
 	const message = 72
 	if len(answer) < message {

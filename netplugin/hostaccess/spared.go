@@ -13,13 +13,14 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// The subnet of an infra network is chosen by users, and so is that of the link to a node's BGP routers; the host gets a route to
-// it. A subnet with addresses of the cluster's machines would cut the host off from the store, so that it would not learn when
-// the network is removed; a subnet of one of its links would cut it off from the machines there.
+// Users choose the subnets of infra networks and of the link to a node's BGP routers, and the host gets a route to
+// them. A subnet with addresses of the cluster's machines would cut the host off from the store, so that it would
+// not learn when the network is removed; the subnet of one of its links would cut it off from the machines there.
 
-// spared returns the interface without addresses and routes that would take over destinations which the host reaches by its other
-// interfaces, and an error that names them. If any address is refused, all addresses and routes are, and no interface is to be
-// made. Addresses that the interface already has are not checked. The cluster's machines are sorted.
+// spared returns the interface without addresses and routes that would take over destinations that the host
+// reaches by its other interfaces, and an error that names them. If any address is refused, all addresses and
+// routes are, and the interface must not be made. Addresses that the interface already has are not checked.
+// machines is sorted.
 func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	names, err := linkNames()
 	if err != nil {
@@ -63,10 +64,10 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	return w, errors.Join(problems...)
 }
 
-// others are the destinations that the host reaches by links other than one.
+// others are the destinations that the host reaches by links other than the given one.
 type others struct {
-	link      string   // that one
-	sameWire  []string // links that lead to the same machines
+	link      string   // the given link
+	sameWire  []string // links to the same machines
 	names     map[int]string
 	connected []connected
 	machines  []netip.Addr // of the cluster, sorted
@@ -78,8 +79,8 @@ type connected struct {
 	at   netip.Prefix
 }
 
-// checkRoute returns an error if a route to a network by the link would take over one of these destinations. Destinations with a
-// longer prefix are not affected.
+// checkRoute returns an error if a route to a network by the link would take over one of these destinations.
+// Destinations with a longer prefix are not affected.
 func (o others) checkRoute(to netip.Prefix) error {
 	for _, c := range o.connected {
 		if c.at.Overlaps(to) && c.at.Bits() <= to.Bits() {

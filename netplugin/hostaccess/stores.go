@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// The store itself is asked for the addresses and ports of its members: the command line
-// may name only one of them, by a host name, and does not have their peer ports. Known
-// members stay: endpoints must not reach a member that is down for a while either.
+// The addresses and ports of the store's members are read from the store itself: the command line may name only
+// one of them, by a host name, and does not have their peer ports. Known members are retained: endpoints must not
+// reach a member that is down for a while either.
 
 const (
 	storesEvery = auditEvery
-	storesTime  = 2 * time.Second // to ask, and to resolve names
+	storesTime  = 2 * time.Second // for the request, and to resolve names
 )
 
-// stores is what is known of the store's members.
+// stores are the known members of the store.
 type stores struct {
 	nodes []netip.Addr
 	ports []uint16
@@ -46,7 +46,7 @@ func (m *Manager) readStores(ctx context.Context) {
 	m.storesAt.Store(new(slices.Clone(m.stores.nodes)))
 }
 
-// add adds the address and port of a member; one whose name does not resolve now is left out.
+// add adds the address and port of a member; a name that does not resolve now is skipped.
 func (s *stores) add(ctx context.Context, hostPort string) {
 	host, portText, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -10,20 +10,22 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Where the kernel receives tunnels, nftables drops packets to the port of tunnels from strangers: machines that are no nodes. The
-// switch drops them as well, after decapsulation, but that costs more, and does not protect from a fault in the kernel's tunnels. Both
-// use the same set of nodes.
+// Where the kernel receives tunnels, nftables drops packets to the port of tunnels from machines that are not
+// nodes ("strangers"). The switch drops them as well, after decapsulation, but that costs more, and does not
+// protect from a fault in the kernel's tunnels. Both use the same set of nodes.
 //
-// Sets are changed in one transaction with the rule, and stay when the agent ends. An agent that starts does not change them until it
-// knows the VTEPs of all nodes, also of those whose agents are down, so no packet of a known node is lost. A new node is in the set
-// after the next round of the manager, which begins at once unless one is under way.
+// Sets are changed in one transaction with the rule, and remain when the agent ends. An agent that starts does not
+// change them until it knows the VTEPs of all nodes, also of those whose agents are down, so no packet of a known
+// node is lost. A new node is in the set after the next round of the manager, which begins at once unless one is
+// in progress.
 //
-// A userspace datapath reads packets from the links, before nftables; this does not concern it.
+// A userspace datapath reads packets from the links, before nftables; it is not affected.
 
 // setVTEPs has the VTEPs of the nodes; that of IPv6 has a 6 at the end.
 const setVTEPs = "vteps"
 
-// reconcileStrangers writes or removes the table. Without nft(8), only the switch drops tunnelled packets of unknown machines.
+// reconcileStrangers writes or removes the table. Without nft(8), only the switch drops tunnelled packets from
+// unknown machines.
 func (m *Manager) reconcileStrangers(ctx context.Context, access agent.HostAccess) error {
 	if m.KernelReceives == nil {
 		return nil
@@ -31,7 +33,7 @@ func (m *Manager) reconcileStrangers(ctx context.Context, access agent.HostAcces
 	receives, known := m.KernelReceives()
 	var err error
 	switch {
-	case !known || !access.AllVTEPs: // the table of an earlier process stays
+	case !known || !access.AllVTEPs: // the table of an earlier process remains
 	case receives:
 		err = m.strangers.apply(ctx, strangerTable(access.VTEPs, m.Closed.VXLANPort))
 		m.excludes = true
@@ -42,8 +44,8 @@ func (m *Manager) reconcileStrangers(ctx context.Context, access agent.HostAcces
 	return exceptUnsupported(err)
 }
 
-// strangerTable is the table that drops packets to the port of tunnels unless they are from nodes. The kernel listens there on both versions
-// of IP.
+// strangerTable returns the table that drops packets to the port of tunnels unless they are from nodes. The kernel
+// listens there on both IP families.
 func strangerTable(vteps []netip.Addr, port uint16) table {
 	four, six := set{name: setVTEPs, kind: "ipv4_addr"}, set{name: setVTEPs + "6", kind: "ipv6_addr"}
 	for _, vtep := range vteps {

@@ -18,7 +18,7 @@ import (
 // sysctlRoot is the directory of the network sysctls of the reader's namespace.
 const sysctlRoot = "/proc/sys/net/"
 
-// memoryFile has the values of changed sysctls from before.
+// memoryFile has the previous values of changed sysctls.
 const memoryFile = "sysctls.json"
 
 // memory is the content of memoryFile.
@@ -27,8 +27,8 @@ type memory struct {
 	Settings map[string]string `json:"settings"`
 }
 
-// forwarding is the sysctl that turns forwarding on in a version of IP, with those that the kernel changes
-// along with it, which have to be restored as well.
+// forwarding is the sysctl that enables forwarding in an IP family, with those that the kernel changes along with
+// it, which have to be restored as well.
 type forwarding struct {
 	setting string
 	along   []string // patterns
@@ -39,7 +39,7 @@ var forwardingOf = map[bool]forwarding{
 	true:  {"ipv6/conf/all/forwarding", []string{"ipv6/conf/*/forwarding"}},
 }
 
-// forward turns forwarding on, for IPv6 if asked for.
+// forward enables forwarding, for IPv6 if asked for.
 func (m *Manager) forward(ipv6 bool) error {
 	if err := m.forwardOne(forwardingOf[false]); err != nil || !ipv6 {
 		return err
@@ -52,7 +52,7 @@ func (m *Manager) forward(ipv6 bool) error {
 	return m.forwardOne(forwardingOf[true])
 }
 
-// forwardOne turns forwarding on in one version of IP.
+// forwardOne enables forwarding in one IP family.
 func (m *Manager) forwardOne(f forwarding) error {
 	if read(f.setting) != "0" {
 		return nil
@@ -68,7 +68,7 @@ func (m *Manager) forwardOne(f forwarding) error {
 	return write(f.setting, "1")
 }
 
-// keepRouters lets interfaces that accept router advertisements go on to do so when the host forwards.
+// keepRouters lets interfaces that accept router advertisements continue to accept them when the host forwards.
 func (m *Manager) keepRouters() error {
 	for _, setting := range matching("ipv6/conf/*/accept_ra") {
 		if read(setting) != "1" {
@@ -84,15 +84,16 @@ func (m *Manager) keepRouters() error {
 	return nil
 }
 
-// conntrack does not translate TCP segments that it takes for invalid, such as those outside of the window. If such a segment is
-// an answer of a service, it reaches the client from the pod's own address, and the client resets the connection.
+// conntrack does not translate TCP segments that it considers invalid, such as those outside of the window. If
+// such a segment is a reply of a service, it reaches the client from the pod's own address, and the client resets
+// the connection.
 const (
 	liberalWindow = "netfilter/nf_conntrack_tcp_be_liberal"         // only RST segments outside of the window are invalid
 	liberalReset  = "netfilter/nf_conntrack_tcp_ignore_invalid_rst" // nor these; since Linux 5.14
 )
 
-// trackLiberally turns sysctls of conntrack on. Every kernel with conntrack has the first one, the others depend on the
-// version.
+// trackLiberally enables sysctls of conntrack. Every kernel with conntrack has the first one; the others depend on
+// the version.
 func (m *Manager) trackLiberally(settings ...string) error {
 	if read(settings[0]) == "" {
 		return fault.New(fault.Unavailable, "%s: there is no such setting: the kernel has no connection tracker yet", settings[0])
@@ -112,8 +113,8 @@ func (m *Manager) trackLiberally(settings ...string) error {
 	return nil
 }
 
-// remember writes the values of settings to memoryFile, unless an earlier value is there. It is called before
-// they are changed, so that a crash in between loses nothing.
+// remember writes the values of settings to memoryFile, unless it has an earlier value. It is called before they
+// are changed, so that no value is lost in a crash.
 func (m *Manager) remember(settings ...string) error {
 	known, err := recall(m.StateDir)
 	if err != nil {
@@ -138,7 +139,7 @@ func (m *Manager) remember(settings ...string) error {
 	return durable.Write(filepath.Join(m.StateDir, memoryFile), data)
 }
 
-// recall reads the values that were written since this boot; none without a file.
+// recall returns the values that were recorded since this boot; none without a file.
 func recall(dir string) (map[string]string, error) {
 	boot, err := durable.Boot()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// The translation of host ports and node ports comes before sockets: a process of the host that listens on such a port receives
-// nothing, without an error.
+// The translation of host ports and node ports precedes sockets: a process of the host that listens on such a port
+// receives nothing, without an error.
 
-// reportTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the node ports that are
-// host ports of endpoints.
+// reportTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the
+// node ports that are also host ports of endpoints.
 func (m *Manager) reportTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
@@ -27,7 +27,8 @@ func (m *Manager) reportTaken(in entrances, ports hostPorts) error {
 	return nil
 }
 
-// takenPorts are the ports with listeners, each with the first one, and the ports of services whose packets endpoints get.
+// takenPorts returns the ports with listeners, each with the first listener, and the ports of services whose
+// packets endpoints receive.
 func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.TakenPort) {
 	slices.SortFunc(all, func(a, b listener) int { return a.at.Compare(b.at) })
 	add := func(port agent.TakenPort, meets func(listener) bool) {
@@ -56,15 +57,15 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 	return some
 }
 
-// overriddenBy tells whether a host port gets, at some address, packets to a node port: rules of host ports come first. There are
-// no node ports at loopback addresses.
+// overriddenBy reports whether a host port receives, at some address, packets to a node port: rules of host ports
+// come first. There are no node ports at loopback addresses.
 func (e entrances) overriddenBy(h HostPort, node agent.TakenPort) bool {
 	return h.Protocol == node.Protocol && h.Port == node.Port && !h.Address.IsLoopback() && slices.ContainsFunc(e.at, func(p netip.Prefix) bool {
 		return h.leads(p.Addr()) && (!h.Address.IsValid() || p.Contains(h.Address))
 	})
 }
 
-// meets tells whether node ports take packets from a listener. There are none at loopback addresses.
+// meets reports whether node ports take packets from a listener. There are none at loopback addresses.
 func (e entrances) meets(l listener) bool {
 	a := l.at.Addr()
 	if a.IsUnspecified() {
@@ -75,7 +76,7 @@ func (e entrances) meets(l listener) bool {
 	return !a.IsLoopback() && e.hasNodePorts(a)
 }
 
-// meets tells whether a host port takes packets from a listener. There is none at the IPv6 loopback address.
+// meets reports whether a host port takes packets from a listener. There is none at the IPv6 loopback address.
 func (p HostPort) meets(l listener) bool {
 	a := l.at.Addr()
 	switch {

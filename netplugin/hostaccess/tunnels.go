@@ -10,9 +10,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// With a userspace datapath, the kernel receives a copy of each packet of its links. A tunnelled packet then passes
-// nftables and conntrack until no socket is found for it, which is a large part of what the packet costs the node. So a netdev
-// chain drops the copy at the link, where Open vSwitch has read the packet already.
+// With a userspace datapath, the kernel receives a copy of each packet of its links. A tunnelled packet would pass
+// nftables and conntrack until no socket is found for it, which is a large part of the packet's cost for the node.
+// So a netdev chain drops the copy at the link, where Open vSwitch has already read the packet.
 
 // keepTunnels writes or removes the table that drops these copies. Without nft(8) they are not dropped.
 func (m *Manager) keepTunnels(ctx context.Context) error {
@@ -34,7 +34,7 @@ func (m *Manager) keepTunnels(ctx context.Context) error {
 	return exceptUnsupported(err)
 }
 
-// tunnelTable is the table that drops tunnelled packets to the VTEP that come by links.
+// tunnelTable returns the table that drops tunnelled packets to the VTEP that arrive on links.
 func tunnelTable(links []string, vtep netip.Addr, port uint16) table {
 	t := table{links: map[string]string{}}
 	for i, link := range links {

@@ -10,9 +10,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// This file is for taking a node down. A manager that still runs would set everything right again.
+// This file removes netplugin from a node. A running manager would restore everything.
 
-// RuleTable is an nftables table of ours.
+// RuleTable is one of netplugin's nftables tables.
 type RuleTable struct {
 	Family knftables.Family
 	Name   string
@@ -20,7 +20,7 @@ type RuleTable struct {
 
 func (t RuleTable) String() string { return string(t.Family) + " " + t.Name }
 
-// RuleTables are our tables in the kernel. Without nft(8) there are none.
+// RuleTables returns netplugin's tables in the kernel. Without nft(8) there are none.
 func RuleTables(ctx context.Context) (there []RuleTable, err error) {
 	for _, t := range []RuleTable{{knftables.InetFamily, tableName}, {knftables.InetFamily, strangerTableName}, {knftables.NetDevFamily, tableName}, {knftables.ARPFamily, tableName}} {
 		r := t.rules()
@@ -40,12 +40,12 @@ func RuleTables(ctx context.Context) (there []RuleTable, err error) {
 	return there, nil
 }
 
-// Remove removes it.
+// Remove removes the table.
 func (t RuleTable) Remove(ctx context.Context) error { return t.rules().remove(ctx) }
 
 func (t RuleTable) rules() *rules { return &rules{family: t.Family, table: t.Name} }
 
-// ChangedSettings lists the sysctls below /proc/sys/net that do not have their earlier values, those that change
+// ChangedSettings lists the sysctls below /proc/sys/net that do not have their previous values, those that change
 // others first.
 func ChangedSettings(dir string) (names []string, err error) {
 	known, err := recall(dir)
@@ -57,7 +57,7 @@ func ChangedSettings(dir string) (names []string, err error) {
 	return names, err
 }
 
-// PutSettingsBack restores their values.
+// PutSettingsBack restores the previous values.
 func PutSettingsBack(dir string) error {
 	known, err := recall(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func PutSettingsBack(dir string) error {
 	}
 	var problems []error
 	for _, name := range inOrder(known) {
-		// Read now: the previous ones may have changed it.
+		// Read now: restoring an earlier one may have changed it.
 		if is := read(name); is == "" || is == known[name] {
 			continue
 		}

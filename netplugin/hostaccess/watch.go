@@ -15,9 +15,9 @@ import (
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
-// watch calls changed when somebody has changed something of ours: an interface, its
-// addresses, a route, an nftables table, or whether the host forwards, in all or by an interface of ours. Most messages of
-// the kernel are about objects of others, and are ignored. watch returns only when ctx is done.
+// watch calls changed when another process has changed a managed object: an interface, its addresses, a route, an
+// nftables table, or whether the host forwards, globally or on a managed interface. Most messages of the kernel
+// are about other objects and are ignored. watch returns only when ctx ends.
 func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -31,14 +31,15 @@ func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) erro
 	return group.Wait()
 }
 
-// own are the interfaces that are ours.
+// own are the managed interfaces.
 type own struct {
 	mu        sync.Mutex
 	links     map[int]bool // by index
-	addresses bool         // whether addresses of other interfaces matter, too
+	addresses bool         // whether addresses of other interfaces count, too
 }
 
-// follow sets whether changes of any address of the host count: an address of load balancers may be on any interface.
+// follow sets whether changes of any address of the host count: an address of load balancers may be on any
+// interface.
 func (o *own) follow(addresses bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,8 +67,8 @@ func (o *own) has(index int) bool {
 	return o.links[index]
 }
 
-// concerns tells whether an rtnetlink message is about something of ours. The interface of a removed
-// route may be gone, too, so routes are recognised by their protocol.
+// concerns reports whether an rtnetlink message is about a managed object. The interface of a removed route may be
+// gone, too, so routes are recognised by their protocol.
 func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	const protocolAt, indexAt = 5, 4 // in struct rtmsg; in struct ifinfomsg and ifaddrmsg
 	switch m.Header.Type {
@@ -89,8 +90,8 @@ func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	return false
 }
 
-// isOurTable tells whether a message of nftables is about one of our tables: its name is the
-// first attribute of all objects, after a header that begins with the family.
+// isOurTable reports whether a message of nftables is about one of netplugin's tables: its name is the first
+// attribute of all objects, after a header that begins with the family.
 func isOurTable(m syscall.NetlinkMessage) bool {
 	const header, nameAt = 4, 8
 	if len(m.Data) < nameAt || m.Data[0] != unix.NFPROTO_INET && m.Data[0] != unix.NFPROTO_NETDEV {

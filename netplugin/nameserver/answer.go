@@ -8,11 +8,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Domain is the domain of the names of all tenants. It is reserved for private use (ICANN), so
-// there are no public names below it.
+// Domain is the domain of the names of all tenants. It is reserved for private use (ICANN), so there are no public
+// names below it.
 const Domain = "contiv.internal."
 
-// DomainOf is the domain of a tenant's names, without the final dot.
+// DomainOf returns the domain of a tenant's names, without the final dot.
 func DomainOf(tenant string) string {
 	return fold(tenant) + "." + strings.TrimSuffix(Domain, ".")
 }
@@ -26,7 +26,7 @@ type verdict int
 
 const (
 	answered  verdict = iota // the reply is complete
-	partly                   // the reply has some of very many records, and others the next time
+	partly                   // the reply has some of very many records; the next reply has others
 	unknown                  // it cannot be answered, or not yet
 	forwarded                // the name is not one of Zones
 )
@@ -43,7 +43,7 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	f := found{}
 	switch {
 	case name == "":
-		f.known = true // the zone itself, or the one above it
+		f.known = true // the zone itself, or its parent
 	case strings.HasPrefix(name, "_"):
 		f = z.answerSRV(tenant, reply, name, ours)
 	default:
@@ -69,9 +69,9 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	return answered
 }
 
-// relative returns a name without the tenant's domain, empty for the domains themselves.
-// ours tells whether upstream servers are not asked for it: it is below Domain, of this
-// tenant or another, or has one label only.
+// relative returns a name without the tenant's domain, empty for the domains themselves. ours reports whether the
+// name is never forwarded to upstream servers: it is below Domain, of this tenant or another, or has one label
+// only.
 func relative(full, tenant string) (name string, ours bool) {
 	zone := fold(tenant) + "." + Domain
 	if name, ok := strings.CutSuffix(full, "."+zone); ok {
@@ -87,12 +87,13 @@ func relative(full, tenant string) (name string, ours bool) {
 	return name, reserved(full)
 }
 
-// reserved tells whether a name can only be one of Zones, so that records of upstream servers for it are ignored.
+// reserved reports whether a name can only be one of Zones, so that records of upstream servers for it are
+// ignored.
 func reserved(full string) bool {
 	return dns.IsSubDomain(Domain, full) || full != "." && strings.IndexByte(full, '.') == len(full)-1
 }
 
-// addressRecords are A and AAAA records of the type in question, in random order, at most maxAddresses.
+// addressRecords returns A or AAAA records, by the type in question, in random order, at most maxAddresses.
 func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 	for _, i := range rand.Perm(len(addresses)) {
 		a, header := addresses[i], dns.RR_Header{Name: q.Name, Class: dns.ClassINET, Ttl: ttl}
@@ -110,9 +111,9 @@ func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 	return list
 }
 
-// answerSRV answers for _PORT._PROTO.SERVICE, and for _PROTO.SERVICE, all ports; likewise
-// for providers. Of very many records it returns maxAddresses, starting anywhere: the ports
-// of all providers together would take too much of the server's time.
+// answerSRV answers queries for _PORT._PROTO.SERVICE, and for _PROTO.SERVICE, which means all ports; likewise for
+// providers. Of more records it returns maxAddresses, starting at a random one: the ports of all providers
+// together would take too much of the server's time.
 func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool) (f found) {
 	q := reply.Question[0]
 	port, protocol, rest := "", "", name
@@ -165,9 +166,9 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 	return f
 }
 
-// answerReverse answers PTR queries. Addresses outside of the tenant's subnets are forwarded,
-// and so are addresses without an endpoint in a subnet that machines outside share. In other
-// subnets an address without an endpoint does not exist.
+// answerReverse answers PTR queries. Addresses outside of the tenant's subnets are forwarded, and so are addresses
+// without an endpoint in a subnet shared with machines outside. In other subnets an address without an endpoint
+// does not exist.
 func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdict {
 	names, inside, unsure := z.owner(tenant, a)
 	switch {
@@ -199,14 +200,14 @@ func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdi
 	return answered
 }
 
-// qualified is a name in the tenant's domain; ok is false if it is too long for a domain name.
+// qualified returns a name in the tenant's domain; ok is false if it is too long for a domain name.
 func qualified(name, tenant string) (full string, ok bool) {
 	full = name + "." + fold(tenant) + "." + Domain
 	_, ok = dns.IsDomainName(full)
 	return full, ok
 }
 
-// soa is the SOA record of negative answers, with their TTL.
+// soa returns the SOA record of negative answers, with their TTL.
 func soa() dns.RR {
 	return &dns.SOA{
 		Hdr: dns.RR_Header{Name: Domain, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},

@@ -9,19 +9,18 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Limits of the cache: entries, the bytes of all of them on the wire, and the time
-// for which one is kept, even with a longer TTL. An endpoint can ask for names whose
-// answers have 64 KiB each, so a limit of entries alone would not bound the memory.
+// Limits of the cache: the number of entries, their total size on the wire, and the time for which one is cached,
+// even with a longer TTL. An endpoint can query names with answers of 64 KiB each, so a limit of entries alone
+// would not bound the memory.
 const (
 	maxCached      = 10_000
 	maxCachedBytes = 8 << 20
 	longestKept    = time.Hour
-	longestGone    = 5 * time.Minute // for what does not exist
-	failureKept    = time.Second     // where nobody has an answer; the least of RFC 9520
+	longestGone    = 5 * time.Minute // for names that do not exist
+	failureKept    = time.Second     // if no server has an answer; the minimum of RFC 9520
 )
 
-// cache keeps answers of the upstream servers within these limits; the least recently
-// used one is evicted first.
+// cache holds answers of the upstream servers within these limits; the least recently used one is evicted first.
 type cache struct {
 	now func() time.Time
 
@@ -44,8 +43,8 @@ func newCache(now func() time.Time) *cache {
 	return &cache{now: now, entries: map[dns.Question]*list.Element{}, byUse: list.New()}
 }
 
-// get returns an answer that has not expired, its TTLs shortened by the time for which it
-// was kept. An answer may have 4,000 records; they are copied without the lock.
+// get returns an answer that has not expired, its TTLs reduced by the time in the cache. An answer may have 4,000
+// records; they are copied without the lock.
 func (c *cache) get(q dns.Question, datagram bool) (answer, bool) {
 	now := c.now()
 	entry := c.good(q, now)
@@ -59,7 +58,7 @@ func (c *cache) get(q dns.Question, datagram bool) (answer, bool) {
 	return a.aged(uint32(now.Sub(entry.from) / time.Second)), true
 }
 
-// good is the entry of a question if it has not expired, or nil.
+// good returns the entry of a question, or nil if there is none or it has expired.
 func (c *cache) good(q dns.Question, now time.Time) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +101,7 @@ func (c *cache) remove(element *list.Element) {
 	c.bytes -= entry.bytes
 }
 
-// size is the bytes of the records on the wire, names not compressed.
+// size returns the size of the records on the wire in bytes, with uncompressed names.
 func (a answer) size() (bytes int) {
 	for _, r := range slices.Concat(a.answer, a.authority) {
 		bytes += dns.Len(r)
@@ -110,8 +109,9 @@ func (a answer) size() (bytes int) {
 	return bytes
 }
 
-// cacheTime is how long the answer to a question may be cached: the shortest TTL of its records and, if it has no record of the
-// requested type, at most the time of the SOA record. The TTL of a CNAME record says nothing about its target (RFC 2308).
+// cacheTime returns how long the answer to a question may be cached: the shortest TTL of its records and, if it
+// has no record of the requested type, at most the time of the SOA record. The TTL of a CNAME record says nothing
+// about its target (RFC 2308).
 func cacheTime(q dns.Question, a answer) time.Duration {
 	if a.failure != nil {
 		return failureKept
@@ -126,15 +126,14 @@ func cacheTime(q dns.Question, a answer) time.Duration {
 	return keep
 }
 
-// isNegative tells whether an answer is negative: it has no record of a type, neither of the name in the question nor of a name
-// that it is an alias of.
+// isNegative reports whether an answer has no record of a type for the name in the question and its aliases.
 func (a answer) isNegative(kind uint16) bool {
 	return a.rcode != dns.RcodeSuccess || !slices.ContainsFunc(a.answer, func(r dns.RR) bool {
 		return kind == dns.TypeANY || r.Header().Rrtype == kind
 	})
 }
 
-// negativeTTL is the TTL of a negative answer by its SOA record; 0 without one.
+// negativeTTL returns the TTL of a negative answer by its SOA record; 0 without one.
 func negativeTTL(authority []dns.RR) time.Duration {
 	if len(authority) == 0 {
 		return 0
@@ -148,13 +147,14 @@ func negativeTTL(authority []dns.RR) time.Duration {
 	return keep
 }
 
-// aged copies an answer, its TTLs shortened by some seconds.
+// aged returns a copy of an answer with TTLs reduced by some seconds.
 func (a answer) aged(seconds uint32) answer {
 	a.answer, a.authority = aged(a.answer, seconds), aged(a.authority, seconds)
 	return a
 }
 
-// truncated is the part of an answer that fits into a datagram, so that a query over UDP does not cost the copy of a large answer.
+// truncated returns the part of an answer that fits into a datagram, so that a query over UDP does not cost the
+// copy of a large answer.
 func (a answer) truncated(q dns.Question) answer {
 	m := dns.Msg{Question: []dns.Question{q}, Answer: a.answer, Ns: a.authority}
 	m.Truncate(MaxUDP)
@@ -162,7 +162,7 @@ func (a answer) truncated(q dns.Question) answer {
 	return a
 }
 
-// aged copies records, their TTLs shortened by some seconds.
+// aged returns a copy of records with TTLs reduced by some seconds.
 func aged(records []dns.RR, seconds uint32) []dns.RR {
 	older := make([]dns.RR, len(records))
 	for i, r := range records {

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// connections counts the open connections, by client and by tenant. A connection is not admitted if its client
-// has maxOfAsker, its tenant has its share, or its client is no endpoint. A tenant may open another one
-// while it has fewer than are still free; likewise it may begin to forward queries, see the limits of Forwarder.
+// connections counts the open connections, by client and by tenant. A connection is not admitted if its client has
+// maxOfAsker connections, its tenant has its share, or its client is not an endpoint. A tenant may open a
+// connection while it has fewer than are still free; the same rule applies to forwarded queries, see the limits of
+// Forwarder.
 type connections struct {
 	tenant func(asker netip.Addr) (tenant string, known bool)
 
@@ -22,7 +23,7 @@ func newConnections(tenant func(netip.Addr) (string, bool)) *connections {
 	return &connections{tenant: tenant, byAsker: map[netip.Addr]int{}, byTenant: map[string]int{}}
 }
 
-// admit is for fairlisten.By.
+// admit is passed to fairlisten.By.
 func (c *connections) admit(from net.Addr) (leave func(), ok bool) {
 	asker := askerOf(from)
 	tenant, known := c.tenant(asker)

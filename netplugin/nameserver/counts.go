@@ -15,18 +15,18 @@ type tenantCounts struct{ invalid, unnamed, named atomic.Uint64 }
 
 // Stats are numbers of questions since the start.
 type Stats struct {
-	Strangers uint64 // of addresses that are no endpoint's: not answered
-	Refused   uint64 // malformed, or of a kind that is not served
+	Strangers uint64 // from addresses of no endpoint: not answered
+	Refused   uint64 // malformed, or of an unsupported kind
 	Answered  uint64 // from the names of the tenant
 	Forwarded uint64 // answered by upstream servers, or from the cache
-	Failed    uint64 // no upstream server answered, too many were under way, or Zones is not complete yet
+	Failed    uint64 // no upstream server answered, too many queries were in progress, or Zones is not complete yet
 	Tenants   map[string]TenantStats
 }
 
-// TenantStats are those of a tenant, as the original agent called them.
+// TenantStats are the numbers of a tenant, under the names of the original agent.
 type TenantStats struct {
 	Invalid uint64 `json:"invalidQuery"` // refused
-	Unnamed uint64 `json:"noNameRecord"` // there is no such name, or no such record of it
+	Unnamed uint64 `json:"noNameRecord"` // the name does not exist, or has no such record
 	Named   uint64 `json:"foundNameRecord"`
 }
 
@@ -38,8 +38,7 @@ func (c *counts) tenant(name string) *tenantCounts {
 	return t.(*tenantCounts)
 }
 
-// answer counts a query that was answered from the tenant's names; some tells
-// whether the answer had records.
+// answer counts a query that was answered from the tenant's names; some reports whether the answer had records.
 func (c *counts) answer(tenant string, some bool) {
 	c.answered.Add(1)
 	if some {

@@ -12,24 +12,24 @@ import (
 // datagrams is a batch that one system call receives or sends. Its memory is reused for
 // the next batch.
 //
-// The calls do not block, so they are raw: Go's scheduler, if it knew of them, would wake a thread
-// to watch them after each pause, which costs more than to find an answer.
+// The calls do not block, so they are raw: if Go's scheduler knew of them, it would wake a thread to watch them
+// after each pause, which costs more than to find an answer.
 type datagrams struct {
 	headers []mmsghdr
 	parts   []unix.Iovec
-	peers   []unix.RawSockaddrInet6 // or that of IPv4, which is shorter
+	peers   []unix.RawSockaddrInet6 // or the struct of IPv4, which is shorter
 	data    [][]byte
 	count   int
 	sent    int // of these
 }
 
-// mmsghdr is the kernel's, see recvmmsg(2).
+// mmsghdr is the kernel's struct, see recvmmsg(2).
 type mmsghdr struct {
 	unix.Msghdr
 	size uint32
 }
 
-// newDatagrams makes a batch with room for most datagrams of size bytes each.
+// newDatagrams returns a batch with room for most datagrams of size bytes each.
 func newDatagrams(most, size int) *datagrams {
 	d := &datagrams{make([]mmsghdr, most), make([]unix.Iovec, most), make([]unix.RawSockaddrInet6, most), make([][]byte, most), 0, 0}
 	for i := range d.headers {
@@ -40,8 +40,7 @@ func newDatagrams(most, size int) *datagrams {
 	return d
 }
 
-// receive replaces the batch by the datagrams that wait in the socket. The error is
-// EAGAIN if there are none.
+// receive replaces the batch by the datagrams that wait in the socket. The error is EAGAIN if there are none.
 func (d *datagrams) receive(fd uintptr) error {
 	for i := range d.headers {
 		d.headers[i].Namelen = unix.SizeofSockaddrInet6
@@ -53,10 +52,10 @@ func (d *datagrams) receive(fd uintptr) error {
 	return err
 }
 
-// at is the content of a received datagram.
+// at returns the content of a received datagram.
 func (d *datagrams) at(i int) []byte { return d.data[i][:d.headers[i].size] }
 
-// from is the source address of a received datagram.
+// from returns the source address of a received datagram.
 func (d *datagrams) from(i int) netip.AddrPort {
 	peer := &d.peers[i]
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&peer.Port))[:])
@@ -69,7 +68,7 @@ func (d *datagrams) from(i int) netip.AddrPort {
 // clear empties the batch.
 func (d *datagrams) clear() { d.count, d.sent = 0, 0 }
 
-// space is the memory for the next datagram to add.
+// space returns the memory for the next datagram to add.
 func (d *datagrams) space() []byte { return d.data[d.count][:0] }
 
 // add appends data to the batch, without a copy, addressed to the sender of datagram i of another batch.
@@ -89,7 +88,7 @@ func (d *datagrams) send(fd uintptr, failed func(i int, err error)) bool {
 		if err == unix.EAGAIN {
 			return false
 		}
-		if err != nil { // of the first of them
+		if err != nil { // of the first datagram
 			failed(d.sent, err)
 			n = 1
 		}
@@ -98,7 +97,7 @@ func (d *datagrams) send(fd uintptr, failed func(i int, err error)) bool {
 	return true
 }
 
-// call hands headers to the kernel, which says how many it has dealt with.
+// call passes headers to the kernel, and returns how many it has processed.
 func (d *datagrams) call(number, fd uintptr, headers []mmsghdr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(number, fd, uintptr(unsafe.Pointer(&headers[0])), uintptr(len(headers)), unix.MSG_DONTWAIT, 0, 0)

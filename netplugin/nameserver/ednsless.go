@@ -8,10 +8,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// askedPlainly is how long queries go without EDNS to a name server that does not know it, until EDNS is tried again.
+// askedPlainly is how long a name server without EDNS is queried without EDNS, before EDNS is tried again.
 const askedPlainly = 15 * time.Minute
 
-// ednsless are the name servers that answer queries without EDNS, and refuse the same with EDNS.
+// ednsless are the name servers that answer queries without EDNS, and refuse them with EDNS.
 type ednsless struct {
 	now func() time.Time
 
@@ -19,7 +19,7 @@ type ednsless struct {
 	until map[netip.AddrPort]time.Time
 }
 
-// question is a query for a server, with EDNS unless the server is one of these.
+// question returns the query for a server, with EDNS unless the server is one of these.
 func (e *ednsless) question(q dns.Question, server netip.AddrPort) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 	e.mu.Lock()
@@ -33,7 +33,7 @@ func (e *ednsless) question(q dns.Question, server netip.AddrPort) *dns.Msg {
 	return m.SetEdns0(MaxUDP, false)
 }
 
-// add remembers a server.
+// add records a server.
 func (e *ednsless) add(server netip.AddrPort) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

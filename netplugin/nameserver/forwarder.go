@@ -13,10 +13,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Limits of forwarding. A tenant may begin another query while it has fewer under way than are still free. So a tenant
-// alone gets half of maxAsked, k busy tenants get one in k+1 each, and the last part is left for one more tenant.
+// Limits of forwarding. A tenant may start another query while it has fewer in progress than are still free. So a
+// single busy tenant gets half of maxAsked, k busy tenants get one in k+1 each, and the remaining part is free for
+// one more.
 const (
-	maxAsked         = 512             // queries under way, in all
+	maxAsked         = 512             // queries in progress, in all
 	maxAskedBy       = 32              // answers that one client waits for
 	upstreamTime     = 2 * time.Second // for all upstream servers together
 	maxUpstreamBytes = 4096
@@ -31,14 +32,14 @@ type Forwarder struct {
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
-	begun    map[string]int       // by tenant: its questions that are under way
-	waiting  map[netip.Addr]int   // by client: answers that it waits for
+	begun    map[string]int       // by tenant: its queries in progress
+	waiting  map[netip.Addr]int   // by client: number of answers that it waits for
 	problem  string               // see State
 	passed   string               // see State.PassedOver
-	told     map[string]time.Time // by message: when it was logged last
+	told     map[string]time.Time // by message: when it was last logged
 }
 
-// asked is a query that is under way.
+// asked is a query in progress.
 type asked struct {
 	tenant string // of the client that began it
 	done   chan struct{}
@@ -47,14 +48,15 @@ type asked struct {
 
 // answer is an answer of an upstream server. It is shared and never changed.
 type answer struct {
-	failure   error // no server gave an answer that can be used
+	failure   error // no server gave a usable answer
 	rcode     int
 	answer    []dns.RR
 	authority []dns.RR // SOA records only
 	cut       bool     // truncated
 }
 
-// NewForwarder makes a forwarder to upstream servers, which are queried in their order until one answers, see askServers.
+// NewForwarder returns a forwarder to upstream servers, which are queried in order until one answers, see
+// askServers.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
@@ -63,13 +65,13 @@ func NewForwarder(upstream Upstream) *Forwarder {
 // find waits for the answer to a query.
 type find func(ctx context.Context) (answer, error)
 
-// ask looks a question up in the cache and, if it is not there, reserves a place for the client. An answer from the cache,
-// for a datagram only as much as fits, and an error are returned at once. Else the caller must call later: it
-// asks the servers, returns the answer and frees the place.
+// ask looks a question up in the cache and, on a miss, reserves a slot for the client. An answer from the cache
+// (for a datagram only as much as fits) or an error is returned at once. Otherwise the caller must call later: it
+// queries the servers, returns the answer and releases the slot.
 //
-// If the same query is under way, for any client, later waits for its answer. So a query that comes back
-// by a loop among name servers does not multiply, and ends with the time of the first one. Failures
-// are cached for a while, so it does not begin again by another path of the loop either.
+// If the same query is in progress, for any client, later waits for its answer. So a query that returns through a
+// loop of name servers does not multiply, and ends when the first one times out. Failures are cached for a while,
+// so the query does not start again by another path of the loop either.
 func (f *Forwarder) ask(tenant string, asker netip.Addr, q dns.Question, datagram bool) (known answer, later find, err error) {
 	q.Name = fold(q.Name)
 	if a, ok := f.cache.get(q, datagram); ok {
@@ -93,8 +95,8 @@ func (f *Forwarder) ask(tenant string, asker netip.Addr, q dns.Question, datagra
 	}, nil
 }
 
-// begin counts a client among those that wait for a query, until leave. first tells that the query was not
-// under way, so that the caller has to call find.
+// begin counts a client among those that wait for a query, until leave is called. first reports that the query was
+// not in progress, so that the caller has to call find.
 func (f *Forwarder) begin(tenant string, asker netip.Addr, q dns.Question) (a *asked, first bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +135,7 @@ func (f *Forwarder) leave(asker netip.Addr) {
 	}
 }
 
-// find asks the name servers, caches the answer and wakes all clients that wait for it.
+// find queries the name servers, caches the answer and wakes all clients that wait for it.
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
@@ -149,12 +151,12 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 }
 
 // exchange sends a query to a name server, over TCP if the answer over UDP is truncated. A server that refuses the
-// query with FORMERR or NOTIMP may not know EDNS: it is asked once more without EDNS, also over TCP then. If that
-// helps, the next queries to it go without EDNS.
+// query with FORMERR or NOTIMP may not support EDNS: it is queried once more without EDNS, including over TCP. If
+// that succeeds, the next queries to it omit EDNS.
 func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
 	m := f.ednsless.question(q, server)
 	for _, network := range []string{"udp", "tcp"} {
-		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes, Timeout: f.patience} // or its own would count, if that is shorter
+		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes, Timeout: f.patience} // otherwise the client's own timeout applies if it is shorter
 		reply, err := exchangeOn(ctx, &client, m, server)
 		if err == nil && m.IsEdns0() != nil && refusesEDNS(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
@@ -168,7 +170,7 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 			return nil, fault.New(fault.Unavailable, "name server %s: %w", server, err)
 		case !concerns(reply, q):
 			return nil, fault.New(fault.Unavailable, "name server %s answers another question", server)
-		case reply.Truncated: // over TCP there is no reason for it
+		case reply.Truncated: // over TCP there is no reason for truncation
 		case reply.Rcode == dns.RcodeSuccess, reply.Rcode == dns.RcodeNameError:
 			return reply, nil
 		default:
@@ -178,8 +180,8 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 	return nil, fault.New(fault.Unavailable, "name server %s: its answer is cut off over TCP as well", server)
 }
 
-// exchangeOn sends a query on a socket of its own. The library heeds the deadline of ctx only, not that it is
-// cancelled: then the socket is closed, which ends its wait.
+// exchangeOn sends a query on a socket of its own. The library honours only the deadline of ctx, not its
+// cancellation: then the socket is closed, which ends the wait.
 func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error) {
 	conn, err := client.DialContext(ctx, server.String())
 	if err != nil {
@@ -188,20 +190,21 @@ func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server neti
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			_ = conn.Close() // the answer is not needed any more
+			_ = conn.Close() // the answer is no longer needed
 		}
 	})()
 	reply, _, err := client.ExchangeWithConnContext(ctx, m, conn)
 	return reply, err
 }
 
-// refusesEDNS tells whether a reply is FORMERR or NOTIMP, as a server that does not know EDNS may answer to any query with it (RFC
-// 6891, section 7).
+// refusesEDNS reports whether a reply is FORMERR or NOTIMP, with which a server without EDNS may answer any query
+// that has it (RFC 6891, section 7).
 func refusesEDNS(reply *dns.Msg) bool {
 	return reply.Rcode == dns.RcodeFormatError || reply.Rcode == dns.RcodeNotImplemented
 }
 
-// concerns tells whether a reply belongs to a question: it repeats the question, which only FORMERR and NOTIMP may omit.
+// concerns reports whether a reply belongs to a question: it repeats the question, which only FORMERR and NOTIMP
+// may omit.
 func concerns(reply *dns.Msg, q dns.Question) bool {
 	switch {
 	case !reply.Response || reply.Opcode != dns.OpcodeQuery:
@@ -214,14 +217,14 @@ func concerns(reply *dns.Msg, q dns.Question) bool {
 	return len(reply.Question) == 1 && repeated == q
 }
 
-// acceptedPart is the part of a reply that answers the question.
+// acceptedPart returns the part of a reply that answers the question.
 func acceptedPart(q dns.Question, reply *dns.Msg) answer {
 	records, names := recordsFor(q, reply.Answer)
 	return answer{rcode: reply.Rcode, answer: records, authority: authority(names, reply.Ns)}
 }
 
-// recordsFor returns the records that answer a question: those of the name, and of the names that it is an alias of. Other records
-// are ignored, and those of reserved names. names are the name and its aliases.
+// recordsFor returns the records that answer a question: those of the name, and of the names that it is an alias
+// of. Other records, and those of reserved names, are ignored. names are the name and its aliases.
 func recordsFor(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	name := q.Name
 	for range maxAliases + 1 { // with the name in question
@@ -249,7 +252,7 @@ func recordsFor(q dns.Question, records []dns.RR) (list []dns.RR, names []string
 // maxAliases is the longest chain of CNAME records that is followed. Resolvers follow about eleven.
 const maxAliases = 16
 
-// authority are the SOA records of zones that one of the names is in: they have the TTL of negative answers.
+// authority returns the SOA records of zones that contain one of the names: they have the TTL of negative answers.
 func authority(names []string, records []dns.RR) (list []dns.RR) {
 	for _, r := range records {
 		holds := func(name string) bool { return dns.IsSubDomain(r.Header().Name, name) }

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Node is the name servers of a node: one at each place, all with the same names.
+// Node has the name servers of a node: one at each place, all with the same names.
 type Node struct {
 	Zones   *Zones
 	servers []*Server
 }
 
-// NewNode makes the servers of a node. They answer once ready returns. With a nil
-// forwarder, queries for other names are refused.
+// NewNode returns the servers of a node. They answer once ready returns. With a nil forwarder, queries for other
+// names are refused.
 func NewNode(zones *Zones, forwarder *Forwarder, ready func(context.Context) error, places ...Place) *Node {
 	n := &Node{Zones: zones}
 	for _, place := range places {
@@ -42,7 +42,7 @@ func (n *Node) Run(ctx context.Context) error {
 // Records lists all names, by tenant.
 func (n *Node) Records() map[string]Records { return n.Zones.Records() }
 
-// Stats are the sums of the servers' counters.
+// Stats returns the sums of the servers' counters.
 func (n *Node) Stats() Stats {
 	sum := Stats{Tenants: map[string]TenantStats{}}
 	for _, s := range n.servers {

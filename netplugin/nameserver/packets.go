@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Queries over UDP are received in batches, and answered in batches: under load, system calls cost more than finding the
-// answers. One goroutine reads them, and answers from Zones and from the cache; a second reader would mostly be woken for
-// datagrams that the first has taken. Each query that is forwarded waits in a goroutine of its own; the forwarder
+// Queries over UDP are received and answered in batches: under load, system calls cost more than finding the
+// answers. One goroutine reads them, and answers from Zones and from the cache; a second reader would mostly be
+// woken for datagrams that the first has read. Each forwarded query waits in a goroutine of its own; the forwarder
 // limits their number.
 const (
 	batchSize   = 32
@@ -90,7 +90,7 @@ func (r *packetReader) round(ctx context.Context) error {
 	})
 }
 
-// later sends the answer to a forwarded query, when find has it.
+// later sends the answer to a forwarded query, when find returns it.
 func (r *packetReader) later(to netip.AddrPort, find func() []byte) {
 	r.waiting.Go(func() {
 		if _, err := r.socket.WriteToUDPAddrPort(find(), to); err != nil {
@@ -135,7 +135,7 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 
 const headerBytes = 12 // of a message
 
-// unpackQuestion parses a query. If m is nil it is no valid one, and refusal is the answer to send, if any.
+// unpackQuestion parses a query. If the query is invalid, m is nil, and refusal the answer to send, if any.
 func unpackQuestion(data []byte) (m, refusal *dns.Msg) {
 	if len(data) < headerBytes {
 		return nil, nil

@@ -12,20 +12,19 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Place is a network namespace in which a server listens, with the endpoints that reach it.
+// Place is a network namespace in which a server listens, with the endpoints that can reach it.
 type Place interface {
-	// AwaitNames waits until the place exists. Sockets that work opens, called by enter, belong to
-	// the place until gone is closed.
+	// AwaitNames waits until the place exists. Sockets that work opens, called by enter, belong to the place until
+	// gone is closed.
 	AwaitNames(ctx context.Context) (enter func(work func() error) error, gone <-chan struct{}, err error)
-	// AskerAt is the endpoint with a source address there.
+	// AskerAt returns the endpoint with a source address at the place.
 	AskerAt(a netip.Addr) (endpointID string, known bool)
 }
 
 // address is where a server listens: all addresses of the place.
 const address = ":53"
 
-// receiveBuffer is the socket's buffer of queries that wait, in bytes. The kernel may be configured to
-// give less.
+// receiveBuffer is the socket's buffer for waiting queries, in bytes. The kernel may be configured to allow less.
 const receiveBuffer = 4 << 20
 
 // Pauses between attempts to listen.
@@ -34,8 +33,8 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// NewServer makes a server at a place, which answers each client from the names of its tenant. It answers
-// once ready returns; earlier queries wait in the socket.
+// NewServer returns a server at a place, which answers each client from the names of its tenant. It answers once
+// ready returns; earlier queries wait in the socket.
 func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(context.Context) error) *Server {
 	return &Server{Zones: zones, Forwarder: forwarder, place: place, ready: ready,
 		Tenant: func(asker netip.Addr) (string, bool) {
@@ -47,8 +46,8 @@ func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(conte
 		}}
 }
 
-// Keep serves at the place until ctx is done, again whenever the place is replaced. After an error it
-// retries: nothing else of a node depends on it.
+// Keep serves at the place until ctx ends, again whenever the place is replaced. After an error it retries: no
+// other part of the node depends on it.
 func (s *Server) Keep(ctx context.Context) error {
 	pause := retry.NewPacer(firstRetry, lastRetry)
 	for ctx.Err() == nil {
@@ -66,7 +65,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// listen serves at the place until the place is gone, or ctx is done.
+// listen serves at the place until the place is gone, or ctx ends.
 func (s *Server) listen(ctx context.Context) error {
 	enter, gone, err := s.place.AwaitNames(ctx)
 	if err != nil {
@@ -79,7 +78,7 @@ func (s *Server) listen(ctx context.Context) error {
 			return err
 		}
 		if streams, err = new(net.ListenConfig).Listen(ctx, "tcp", address); err != nil {
-			_ = packets.Close() // nothing has come in
+			_ = packets.Close() // no query was received
 		}
 		return err
 	})

@@ -7,36 +7,36 @@ import (
 	"github.com/miekg/dns"
 )
 
-// prepared are encoded answers from Zones, by tenant and query: most queries come again, and parsing a query
-// and encoding its answer costs more than the lookup. They are valid for one version of Zones. It is used by one
-// goroutine only.
+// prepared are encoded answers from Zones, by tenant and query: most queries are repeated, and parsing a query and
+// encoding its answer costs more than the lookup. They are valid for one version of Zones. Only one goroutine uses
+// it.
 type prepared struct {
 	version uint64 // of Zones
 	answers map[string]sent
 	key     []byte
 }
 
-// sent is an answer as it was sent last. Its address records are shuffled each time, so that every
-// address is first equally often.
+// sent is an answer as last sent. Its address records are shuffled each time, so that every address is first
+// equally often.
 type sent struct {
 	message     []byte
 	first, size int // offset of the first address record, and the bytes of each
 	records     int // how many there are; 0: nothing to shuffle
 }
 
-// maxPrepared is how many answers are kept at most, of MaxUDP each.
+// maxPrepared limits the number of answers, of up to MaxUDP bytes each.
 const maxPrepared = 512
 
 // idBytes is the length of the message id, with which each query begins, and which its answer repeats.
 const idBytes = 2
 
-// keyOf is the tenant, and the query without its id.
+// keyOf returns the tenant, followed by the query without its id.
 func (p *prepared) keyOf(tenant string, question []byte) []byte {
 	p.key = append(append(append(p.key[:0], tenant...), 0), question[min(idBytes, len(question)):]...)
 	return p.key
 }
 
-// find writes the prepared answer to a query into space; nil: there is none.
+// find writes the prepared answer to a query into space; it returns nil if there is none.
 func (p *prepared) find(version uint64, tenant string, question, space []byte) []byte {
 	if p.version != version {
 		p.version = version
@@ -52,7 +52,7 @@ func (p *prepared) find(version uint64, tenant string, question, space []byte) [
 	return answer
 }
 
-// keep keeps the encoded message of a reply. The reply must have all the records of its name.
+// keep stores the encoded message of a reply, which must have all the records of its name.
 func (p *prepared) keep(version uint64, tenant string, question, message []byte, reply *dns.Msg) {
 	s, ok := sentOf(message, reply)
 	if !ok || p.version != version {
@@ -64,8 +64,8 @@ func (p *prepared) keep(version uint64, tenant string, question, message []byte,
 	p.answers[string(p.keyOf(tenant, question))] = s
 }
 
-// sentOf prepares an answer with one record, or with several address records of one family: these can be
-// shuffled, as they have the same size and no compressed name points into them.
+// sentOf prepares an answer with one record, or with several address records of one IP family: these can be
+// shuffled, as they have the same size and no compressed name refers to them.
 func sentOf(message []byte, reply *dns.Msg) (s sent, ok bool) {
 	const typeAndClassBytes = 4
 	switch kind := reply.Question[0].Qtype; {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// everyProvider before a service's name stands for all of its providers.
+// everyProvider is the label before a service's name that means all of its providers.
 const everyProvider = "providers"
 
 // provider is a provider of a service.
@@ -15,8 +15,8 @@ type provider struct {
 	address netip.Addr
 }
 
-// providersOf finds the providers with the name NAME.SERVICE, or all for providers.SERVICE: at most
-// maxAddresses, starting anywhere if there are more. Several providers may have one name.
+// providersOf returns the providers with the name NAME.SERVICE, or all for providers.SERVICE: at most
+// maxAddresses, starting at a random one if there are more. Several providers may have the same name.
 func (in *zone) providersOf(name string) (f found) {
 	wanted, serviceName, _ := strings.Cut(name, ".")
 	s := in.services[serviceName]
@@ -45,8 +45,8 @@ type labels struct {
 	providers map[string][]netip.Addr // by label
 }
 
-// labels returns the names of a service's providers. They are computed once after an endpoint has come or gone, not for
-// each query: clients may ask for any number of names that do not exist, of a service with very many providers.
+// labels returns the names of a service's providers. They are computed once after each change of endpoints, not
+// for each query: clients may query any number of names that do not exist, of a service with very many providers.
 func (s *service) labels(in *zone) *labels {
 	known := s.called.Load()
 	if known == nil || known.version != in.version {
@@ -60,8 +60,8 @@ func (s *service) labels(in *zone) *labels {
 	return known
 }
 
-// labelOf is the name of the provider at an address: that of its container or, where
-// that is no label, the address with dashes.
+// labelOf returns the name of the provider at an address: that of its container or, where that is not a valid
+// label, the address with dashes.
 func (in *zone) labelOf(a netip.Addr) string {
 	for _, h := range in.addressed[a] {
 		if name, ok := h.label(); ok {
@@ -71,7 +71,7 @@ func (in *zone) labelOf(a netip.Addr) string {
 	return strings.NewReplacer(".", "-", ":", "-").Replace(a.String())
 }
 
-// label is the name of a container that can be one label.
+// label returns the name of a container that is a valid label.
 func (h *host) label() (name string, ok bool) {
 	for _, name := range []string{h.names[byContainer], h.names[byRuntime]} {
 		if isLabel(name) {
@@ -87,7 +87,7 @@ type target struct {
 	addresses []netip.Addr
 }
 
-// targets are the SRV targets of what was found by a name: the service, or each of the providers.
+// targets returns the SRV targets of what was found by a name: the service, or each of the providers.
 func (f found) targets(name string) (list []target) {
 	if !f.ofProviders {
 		return []target{{name, f.addresses}}
@@ -98,7 +98,7 @@ func (f found) targets(name string) (list []target) {
 	return list
 }
 
-// portOf is the number of a service's port at its targets.
+// portOf returns the number of a service's port at its targets.
 func (f found) portOf(p Port) uint16 {
 	if f.ofProviders {
 		return p.Target

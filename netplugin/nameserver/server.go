@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// MaxUDP is the largest answer over UDP, in bytes, even if the client accepts more: datagrams
-// of this size pass any network without fragments.
+// MaxUDP is the largest answer over UDP, in bytes, even if the client accepts more: datagrams of this size are not
+// fragmented in any network.
 const MaxUDP = 1232
 
 // Limits of connections. For the limit of a tenant see connections.
@@ -27,15 +27,15 @@ const (
 	maxConnections  = 1024            // in all
 	maxOfAsker      = 16              // of one client
 	maxOnConnection = 128             // queries on one connection
-	maxAtOnce       = 8               // queries of one connection that are forwarded at the same time
+	maxAtOnce       = 8               // queries of one connection that are forwarded concurrently
 	questionTime    = 2 * time.Second // to read a query, or to send an answer
 	idleTime        = 8 * time.Second // until the next query
 )
 
-// Server answers the queries that come in on its sockets.
+// Server answers the queries on its sockets.
 type Server struct {
 	Zones *Zones
-	// Tenant is the tenant of the endpoint with a source address.
+	// Tenant returns the tenant of the endpoint with a source address.
 	Tenant func(asker netip.Addr) (tenant string, known bool)
 	// Forwarder answers queries for other names; nil: they are refused.
 	Forwarder *Forwarder
@@ -43,12 +43,11 @@ type Server struct {
 
 	place     Place // of Keep
 	ready     func(context.Context) error
-	listening atomic.Bool // it has sockets at its place
+	listening atomic.Bool // it has open sockets at its place
 	counts    counts
 }
 
-// Run answers on a packet socket and on a listener until ctx is done, and closes
-// both.
+// Run answers on a packet socket and on a listener until ctx ends, and closes both.
 func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.servePackets(ctx, packets) })
@@ -63,8 +62,8 @@ func ignoreClosed(err error) error {
 	return nil
 }
 
-// acceptQuery decides by the header of a message what to do with it. Responses are ignored, so that
-// two name servers cannot keep each other busy.
+// acceptQuery decides by the header of a message how to handle it. Responses are ignored, so that two name servers
+// cannot answer each other endlessly.
 func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	const response, opcodes = 1 << 15, 0xf << 11
 	switch {
@@ -78,8 +77,8 @@ func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
-// isQuestion tells whether a message that the library has parsed is a valid query. The library also accepts messages
-// that end within their question, and several OPT records, of which RFC 6891 allows one, with the root's name.
+// isQuestion reports whether a message that the library has parsed is a valid query. The library also accepts
+// messages that end within their question, and several OPT records; RFC 6891 allows one, with the root's name.
 func isQuestion(m *dns.Msg) bool {
 	options := 0
 	for _, r := range m.Extra {
@@ -93,7 +92,7 @@ func isQuestion(m *dns.Msg) bool {
 	return len(m.Question) == 1 && m.Question[0].Qclass != 0 && options <= 1
 }
 
-// question parses a message. If it is no valid query, m is nil, and refusal the answer to send, if any.
+// question parses a message. If it is not a valid query, m is nil, and refusal the answer to send, if any.
 func (s *Server) question(data []byte, tenant string, known bool) (m *dns.Msg, refusal []byte) {
 	m, refused := unpackQuestion(data)
 	switch {
@@ -109,7 +108,7 @@ func (s *Server) question(data []byte, tenant string, known bool) (m *dns.Msg, r
 	return m, nil
 }
 
-// pack encodes an answer. One that cannot be encoded, as upstream servers may send, becomes SERVFAIL.
+// pack encodes an answer. If it cannot be encoded, which upstream servers may cause, it becomes SERVFAIL.
 func (s *Server) pack(reply, m *dns.Msg) []byte {
 	data, err := reply.Pack()
 	if err != nil {
@@ -121,7 +120,7 @@ func (s *Server) pack(reply, m *dns.Msg) []byte {
 	return data
 }
 
-// tenantOf is the tenant of a client that opens a connection. Clients of no tenant are counted.
+// tenantOf returns the tenant of a client that opens a connection. Clients without a tenant are counted.
 func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
 	tenant, known = s.Tenant(asker)
 	if !known {
@@ -141,7 +140,7 @@ func (s *Server) packWithin(most int, reply, m *dns.Msg) []byte {
 	return data
 }
 
-// sizeFor is the largest size of the answer to a query over UDP.
+// sizeFor returns the largest size of the answer to a query over UDP.
 func sizeFor(m *dns.Msg) int {
 	if opt := m.IsEdns0(); opt != nil {
 		return int(min(max(opt.UDPSize(), dns.MinMsgSize), MaxUDP))
@@ -149,8 +148,8 @@ func sizeFor(m *dns.Msg) int {
 	return dns.MinMsgSize
 }
 
-// reply makes the answer to a query, which has one question. If the verdict is forwarded, the
-// records are still to be added, by forward.
+// reply returns the answer to a query, which has one question. If the verdict is forwarded, forward has to add the
+// records.
 func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	reply = new(dns.Msg).SetReply(m)
 	reply.RecursionAvailable = s.Forwarder != nil
@@ -177,7 +176,7 @@ func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	return reply, by
 }
 
-// isSigned tells whether a message has a TSIG record, at any position.
+// isSigned reports whether a message has a TSIG record, at any position.
 func isSigned(m *dns.Msg) bool {
 	return slices.ContainsFunc(m.Extra, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeTSIG })
 }
@@ -188,8 +187,8 @@ func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
 	return reply
 }
 
-// forward completes a reply by an answer of the upstream servers. If the answer is in the cache, or an error, the reply
-// is complete and later is nil. Else the caller must call later, which completes the reply.
+// forward completes a reply by an answer of the upstream servers. If the answer is in the cache, or an error, the
+// reply is complete and later is nil. Otherwise the caller must call later, which completes the reply.
 func (s *Server) forward(tenant string, asker netip.Addr, reply *dns.Msg, datagram bool) (later func(context.Context)) {
 	got, find, err := s.Forwarder.ask(tenant, asker, reply.Question[0], datagram)
 	if find == nil {
@@ -228,7 +227,7 @@ func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	reply.Rcode, reply.Answer, reply.Ns, reply.Truncated = got.rcode, got.answer, got.authority, got.cut
 }
 
-// askerOf is the client's address of a connection.
+// askerOf returns the client's address of a connection.
 func askerOf(a net.Addr) netip.Addr {
 	if a, is := a.(*net.TCPAddr); is {
 		return a.AddrPort().Addr().Unmap()

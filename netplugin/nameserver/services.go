@@ -14,7 +14,7 @@ type Service struct {
 	Address   netip.Addr // IPv4; invalid: none
 	IPv6      netip.Addr // likewise
 	Ports     []Port
-	Providers []netip.Addr // without those that drain
+	Providers []netip.Addr // without those that are draining
 }
 
 // service is a service in a zone. The names of its providers are computed when a client asks for one.
@@ -23,7 +23,7 @@ type service struct {
 	called atomic.Pointer[labels]
 }
 
-// addresses are those that the service has.
+// addresses returns the valid addresses of the service.
 func (s *Service) addresses() (all []netip.Addr) {
 	for _, a := range []netip.Addr{s.Address, s.IPv6} {
 		if a.IsValid() {
@@ -64,13 +64,13 @@ func (z *Zones) SetService(wanted Service) {
 	})
 }
 
-// finds tells whether lookups of a service's name and addresses find this service, not another one.
+// finds reports whether lookups of a service's name and addresses find this service, not another one.
 func (z *Zones) finds(s *service) bool {
 	in := z.tenants[s.Tenant]
 	return in != nil && in.services[s.Name] == s && !slices.ContainsFunc(s.addresses(), func(a netip.Addr) bool { return in.virtual[a] != s })
 }
 
-// RemoveService removes a service, if it is there.
+// RemoveService removes a service, if it exists.
 func (z *Zones) RemoveService(id string) {
 	z.change(func() bool { return z.removeService(id) })
 }

@@ -7,8 +7,8 @@ type State struct {
 	On        bool     `json:"on"`
 	Listening bool     `json:"listening"` // at all places
 	Upstream  []string `json:"upstream"`  // the servers for all other names
-	Problem   string   `json:"problem"`   // why the last query to them had no answer; empty: it had one
-	// PassedOver is why the servers before the one that answered did not; empty: the first one answered, or none.
+	Problem   string   `json:"problem"`   // why the last query to them had no answer; empty: it was answered
+	// PassedOver is why the servers before the one that answered failed; empty: the first one answered, or none.
 	PassedOver string `json:"passedOver"`
 }
 
@@ -28,7 +28,8 @@ func (n *Node) State() State {
 	return s
 }
 
-// note records why a query had no answer, or which servers were passed over for it, in place of those of the query before.
+// note records why a query had no answer, or which servers failed before it was answered, in place of the previous
+// query's.
 func (f *Forwarder) note(failure, passed error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +42,8 @@ func (f *Forwarder) note(failure, passed error) {
 	}
 }
 
-// tellPause is the least time between two log lines with the same message: clients decide how many queries there are.
+// tellPause is the minimum time between two log lines with the same message: clients determine the number of
+// queries.
 const tellPause = time.Minute
 
 // Log messages about upstream servers, each at most once per tellPause.
@@ -50,7 +52,7 @@ const (
 	passedOver = "name servers of others are passed over, which takes its time: told once a minute"
 )
 
-// shouldLog tells whether a message may be logged now, and records that it is.
+// shouldLog reports whether a message may be logged now, and if so records that it is.
 func (f *Forwarder) shouldLog(message string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

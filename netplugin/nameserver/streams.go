@@ -48,13 +48,13 @@ func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error 
 	return group.Wait()
 }
 
-// isTemporary tells whether an error of accept is temporary, so that the next connection may be accepted.
+// isTemporary reports whether an error of accept is temporary, so that the next connection may be accepted.
 func isTemporary(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && errno.Temporary()
 }
 
-// stream is a connection. Each query is answered as soon as its answer is there, in any order (RFC 7766, section
+// stream is a connection. Each query is answered as soon as its answer is known, in any order (RFC 7766, section
 // 6.2.1.1): from Zones and the cache at once; forwarded ones each in a goroutine of its own, maxAtOnce at a time.
 type stream struct {
 	*Server
@@ -68,7 +68,7 @@ type stream struct {
 // closes the connection when all answers are sent.
 func (c *stream) serve(ctx context.Context) {
 	defer c.conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })() // the server ends
+	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })() // when the server ends
 	var waiting errgroup.Group
 	waiting.SetLimit(maxAtOnce)
 	defer func() { _ = waiting.Wait() }() // no goroutine fails
@@ -98,7 +98,7 @@ func (c *stream) take(ctx context.Context, data []byte, later func(find func() [
 	}
 	reply, by := c.reply(tenant, m)
 	if by == forwarded {
-		later(func() []byte { // forward only when later runs this: other clients may wait for a query once it has begun
+		later(func() []byte { // do not start the query before later runs this: other clients may wait for a query once it is in progress
 			if find := c.forward(tenant, c.asker, reply, false); find != nil {
 				find(ctx)
 			}
@@ -109,7 +109,7 @@ func (c *stream) take(ctx context.Context, data []byte, later func(find func() [
 	c.write(c.packWithin(dns.MaxMsgSize, reply, m))
 }
 
-// lengthBytes is the length of the field before each message that has the message's length.
+// lengthBytes is the size of the length field before each message.
 const lengthBytes = 2
 
 // read reads a message.
@@ -126,8 +126,8 @@ func (c *stream) read(wait time.Duration) ([]byte, error) {
 	return data, err
 }
 
-// write sends an answer, if there is one. If it cannot be sent whole, the connection is closed: its client could read
-// nothing that comes after it.
+// write sends an answer, if there is one. If only a part can be sent, the connection is closed: its client could
+// not decode anything after that.
 func (c *stream) write(answer []byte) {
 	if len(answer) == 0 {
 		return

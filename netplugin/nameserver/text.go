@@ -11,7 +11,7 @@ import (
 // fold returns a name in lower case: names are compared without case.
 func fold(name string) string { return strings.ToLower(name) }
 
-// isLabel tells whether a name can be one label of a domain name.
+// isLabel reports whether a name is a valid label of a domain name.
 func isLabel(name string) bool {
 	_, ok := dns.IsDomainName(name)
 	return ok && name != "" && len(name) <= 63 && !strings.ContainsAny(name, `.\ `)

@@ -12,15 +12,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// nextTurn is how long a name server may take until the next one is asked as well: longer than
-// most answers take, so that mostly one server is asked, and short enough to leave time for the others.
+// nextTurn is how long a name server may take until the next one is queried as well: longer than most answers
+// take, so that mostly one server is queried, and short enough to leave time for the others.
 const nextTurn = 400 * time.Millisecond
 
 // turn is a query to one of several name servers.
 type turn struct {
 	server netip.AddrPort
 	began  time.Time
-	err    error // why it has no answer; nil: it is still under way
+	err    error // why it has no answer; nil: in progress
 }
 
 // outcome is the result of a turn.
@@ -30,10 +30,10 @@ type outcome struct {
 	err   error
 }
 
-// askServers asks name servers in their order: the next one as soon as one has failed, or when none has answered for nextTurn,
-// which is less with many servers, so that each gets a share of the patience. It returns the first usable reply; nil: there is
-// none. passed has the errors of the servers before the one that replied, or of all. When it returns, no query is under way any
-// more.
+// askServers queries name servers in order: the next one as soon as one has failed, or when none has answered for
+// nextTurn, or less with many servers, so that each gets a share of the patience. It returns the first usable
+// reply; nil: none. passed has the errors of the servers before the one that replied, or of all. When it returns,
+// no query is in progress any more.
 func askServers(ctx context.Context, servers []netip.AddrPort, patience time.Duration, ask func(context.Context, netip.AddrPort) (*dns.Msg, error)) (reply *dns.Msg, passed error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()

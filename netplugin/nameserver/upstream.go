@@ -12,10 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Upstream returns the upstream name servers, in the order in which they are asked.
+// Upstream returns the upstream name servers, in the order in which they are queried.
 type Upstream func() []netip.AddrPort
 
-// Fixed is an Upstream of servers that do not change.
+// Fixed returns an Upstream of servers that do not change.
 func Fixed(servers ...netip.AddrPort) Upstream { return func() []netip.AddrPort { return servers } }
 
 // ParseServer parses an address, or address:port. The port is 53 by default.
@@ -32,11 +32,11 @@ func ParseServer(text string) (netip.AddrPort, error) {
 
 const dnsPort = 53
 
-// lookAgain is the least time between two checks whether a file has changed.
+// lookAgain is the minimum time between two checks whether a file has changed.
 const lookAgain = 5 * time.Second
 
-// FromFile is the servers of a resolv.conf, which is read again when it changes. While it
-// cannot be read, the servers stay the same.
+// FromFile returns the servers of a resolv.conf, which is read again when it changes. While it cannot be read, the
+// servers stay the same.
 func FromFile(path string, now func() time.Time) Upstream {
 	var (
 		mu      sync.Mutex

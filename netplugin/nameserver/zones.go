@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// Zones are the names of all tenants. The agent writes them, object by object as the
-// store has them, in any order.
+// Zones are the names of all tenants. The agent writes them, object by object as read from the store, in any
+// order.
 type Zones struct {
 	mu        sync.RWMutex
 	tenants   map[string]*zone
 	networks  map[string]Network  // by id
 	endpoints map[string]*host    // by id
 	services  map[string]*service // by id
-	partial   bool                // objects of the store are still to come
+	partial   bool                // some objects of the store are not known yet
 	version   atomic.Uint64       // incremented with each change
 }
 
-// Network is the part of a network that matters here: its subnets are addresses of its tenant.
+// Network is the part of a network that matters here: its subnets contain addresses of its tenant.
 type Network struct {
 	ID      string
 	Tenant  string
@@ -46,7 +46,7 @@ type zone struct {
 	addressed map[netip.Addr][]*host
 	services  map[string]*service
 	virtual   map[netip.Addr]*service
-	version   uint64 // incremented when an endpoint comes or goes
+	version   uint64 // incremented when an endpoint is added or removed
 }
 
 // Classes of names of endpoints, in the order of lookup.
@@ -73,7 +73,7 @@ func (h *host) addresses() (list []netip.Addr) {
 	return list
 }
 
-// change runs do with the lock, which returns whether it has changed anything.
+// change calls do with the lock; do returns whether it has changed anything.
 func (z *Zones) change(do func() bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -82,12 +82,12 @@ func (z *Zones) change(do func() bool) {
 	}
 }
 
-// NewZones makes zones without names.
+// NewZones returns zones without names.
 func NewZones() *Zones {
 	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*service{}}
 }
 
-// SetPartial says whether objects of the store are still to come: then a missing name is SERVFAIL, not
+// SetPartial sets whether some objects of the store are not known yet: then a missing name is SERVFAIL, not
 // NXDOMAIN.
 func (z *Zones) SetPartial(partial bool) {
 	z.change(func() bool {
@@ -97,7 +97,7 @@ func (z *Zones) SetPartial(partial bool) {
 	})
 }
 
-// Partial tells whether objects of the store are still to come.
+// Partial reports whether some objects of the store are not known yet.
 func (z *Zones) Partial() bool {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -117,7 +117,7 @@ func (z *Zones) SetNetwork(n Network) {
 	})
 }
 
-// RemoveNetwork removes a network, if it is there.
+// RemoveNetwork removes a network, if it exists.
 func (z *Zones) RemoveNetwork(id string) {
 	z.change(func() bool { return z.removeNetwork(id) })
 }
@@ -160,7 +160,7 @@ func (z *Zones) addEndpoint(e Endpoint) {
 	}
 }
 
-// RemoveEndpoint removes an endpoint, if it is there.
+// RemoveEndpoint removes an endpoint, if it exists.
 func (z *Zones) RemoveEndpoint(id string) {
 	z.change(func() bool { return z.removeEndpoint(id) })
 }
@@ -186,7 +186,7 @@ func (z *Zones) removeEndpoint(id string) (known bool) {
 	return true
 }
 
-// tenant is the zone of a tenant, made if there is none.
+// tenant returns the zone of a tenant, and creates it if necessary.
 func (z *Zones) tenant(name string) *zone {
 	in := z.tenants[name]
 	if in == nil {
@@ -226,7 +226,7 @@ func dropAt[K comparable](index map[K][]*host, property K, at int) (moved *host)
 	return moved
 }
 
-// TenantOf is the tenant of an endpoint.
+// TenantOf returns the tenant of an endpoint.
 func (z *Zones) TenantOf(endpointID string) (tenant string, known bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -237,19 +237,19 @@ func (z *Zones) TenantOf(endpointID string) (tenant string, known bool) {
 	return h.Tenant, true
 }
 
-// maxAddresses is the most endpoints of a group in one answer. Which ones
-// they are differs from answer to answer.
+// maxAddresses is the maximum number of endpoints of a group in one answer. Their selection varies from answer to
+// answer.
 const maxAddresses = 64
 
 // found is the result of a lookup.
 type found struct {
 	known     bool // the name exists
-	unsure    bool // it may be among objects that are still to come, or cannot be encoded
-	cut       bool // only a part is here
+	unsure    bool // it may be among objects that are not known yet, or cannot be encoded
+	cut       bool // this is only a part
 	addresses []netip.Addr
 	ports     []Port
 
-	ofProviders bool // it is the providers of a service, not the service
+	ofProviders bool // these are the providers of a service, not the service
 	providers   []provider
 }
 
@@ -289,9 +289,9 @@ func (z *Zones) lookup(tenant, name string, ours bool) found {
 	return found{unsure: z.partial}
 }
 
-// owner finds the names of an address of a tenant. inside tells that the query is not forwarded: the tenant
-// has the address, or it is in a subnet that no machine outside shares. unsure tells that its
-// endpoint may be among objects that are still to come.
+// owner finds the names of an address of a tenant. inside reports that the query must not be forwarded: the tenant
+// has the address, or it is in a subnet without machines outside. unsure reports that its endpoint may be among
+// objects that are not known yet.
 func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsure bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()

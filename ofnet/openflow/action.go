@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Action is something done with a packet. Actions are values.
+// Action is an operation on a packet. Actions are values.
 type Action interface {
 	// String prints the action as ovs-ofctl does.
 	String() string
@@ -17,8 +17,8 @@ type Action interface {
 // Reserved ports.
 const (
 	PortMax        uint32 = 0xffffff00
-	PortInPort     uint32 = 0xfffffff8 // where it came from
-	PortTable      uint32 = 0xfffffff9 // through the tables, in packet-out only
+	PortInPort     uint32 = 0xfffffff8 // the port by which the packet arrived
+	PortTable      uint32 = 0xfffffff9 // submit to the tables, in packet-out only
 	PortNormal     uint32 = 0xfffffffa
 	PortFlood      uint32 = 0xfffffffb
 	PortAll        uint32 = 0xfffffffc
@@ -27,29 +27,29 @@ const (
 	PortAny        uint32 = 0xffffffff // none, or any, in requests
 )
 
-// NoBuffer asks for whole packets rather than for a reference to a buffer.
+// NoBuffer requests whole packets instead of a prefix and the id of a buffer in the switch.
 const NoBuffer uint16 = 0xffff
 
 // Output sends the packet out of a port.
 type Output struct {
 	Port   uint32
-	MaxLen uint16 // for PortController: bytes to send, NoBuffer for all
+	MaxLen uint16 // for PortController: bytes to send, NoBuffer for the whole packet
 }
 
 // ToController sends the whole packet to the controller.
 func ToController() Output { return Output{Port: PortController, MaxLen: NoBuffer} }
 
-// OutputReg sends the packet out of the port whose number is in a field.
+// OutputReg sends the packet out of the port whose number the field holds.
 type OutputReg struct {
 	Src    Subfield
 	MaxLen uint16
 }
 
-// OutputGroup hands the packet to a group.
+// OutputGroup submits the packet to a group.
 type OutputGroup struct{ ID uint32 }
 
-// SetField writes a field, or those of its bits that the mask has. With a mask
-// it is sent as an extension of Nicira's, which OpenFlow 1.3 lacks.
+// SetField writes a field, or only the bits of it that are set in the mask. With a mask it is sent as
+// a Nicira extension, since OpenFlow 1.3 has no masked set-field.
 type SetField struct{ FieldMatch }
 
 // Load writes a number into a run of bits of a field.
@@ -89,20 +89,19 @@ type SetQueue struct{ ID uint32 }
 // SetTTL sets the time to live of an IP packet.
 type SetTTL struct{ TTL uint8 }
 
-// DecTTL counts the time to live down. At zero the rest of the actions is not
-// done, and the packet goes to the controllers with Controllers, if any.
+// DecTTL decrements the time to live. At zero the remaining actions are skipped, and the packet is
+// sent to Controllers, if any.
 type DecTTL struct{ Controllers []uint16 }
 
-// Resubmit looks the packet up again in a table, and goes on here after it.
+// Resubmit looks the packet up in a table again, and continues with the next action afterwards.
 type Resubmit struct {
-	Port  uint16 // input port to pretend; 0: the present one
+	Port  uint16 // input port to use for the lookup; 0: unchanged
 	Table uint8
 	CT    bool // match on the original direction of the tracked connection
 }
 
-// Conjunction makes a flow one of the alternatives of clause Clause (from 1)
-// of Clauses. A packet that fits at least one alternative of each clause goes
-// to the flow that matches ConjID(ID).
+// Conjunction makes the flow an alternative of clause Clause (from 1) of Clauses. A packet that
+// matches at least one alternative of each clause matches the flow with ConjID(ID).
 type Conjunction struct {
 	ID      uint32
 	Clause  uint8
@@ -111,18 +110,18 @@ type Conjunction struct {
 
 // CT sends the packet through the connection tracker.
 type CT struct {
-	Commit      bool     // keep the connection
-	Force       bool     // with Commit: in this direction, even if it was known the other way round
-	Zone        uint16   // if ZoneField is not given
+	Commit      bool     // store the connection
+	Force       bool     // with Commit: this direction becomes the original one, even if the connection exists the other way round
+	Zone        uint16   // with Commit: this direction becomes the original one, even of an existing connection
 	ZoneField   Subfield // 16 bits that hold the zone
-	Recirculate bool     // go on in Table with ct_state known
+	Recirculate bool     // continue in Table with ct_state set
 	Table       uint8
-	ALG         uint16   // helper's port number: 21 for ftp; 0: none
+	ALG         uint16   // standard port of the helper: 21 for ftp; 0: none
 	Actions     []Action // NAT, and set_field of ct_mark and ct_label
 }
 
-// NAT translates addresses of a connection, inside CT. Without Kind it
-// applies what the connection was committed with.
+// NAT translates addresses of a connection, inside CT. Without Kind it applies the translation with
+// which the connection was committed.
 type NAT struct {
 	Kind             NATKind
 	MinIP, MaxIP     netip.Addr // MaxIP invalid: one address
@@ -131,7 +130,7 @@ type NAT struct {
 	Hash, Random     bool
 }
 
-// NATKind says what is translated.
+// NATKind is the kind of translation.
 type NATKind uint8
 
 // Kinds of address translation.
@@ -141,26 +140,26 @@ const (
 	NATDestination
 )
 
-// CTClear forgets what the connection tracker said.
+// CTClear clears the state that the connection tracker has set on the packet.
 type CTClear struct{}
 
-// Controller sends the packet to the controller, with things Output can't say.
+// Controller sends the packet to the controller, with options that Output does not have.
 type Controller struct {
 	MaxLen       uint16
 	ControllerID uint16
 	Reason       PacketInReason
 	UserData     []byte
 	Pause        bool
-	Meter        uint32 // 0: the one of the controller
+	Meter        uint32 // 0: the controller meter
 }
 
-// CheckLarger writes a bit: whether the frame has more than so many bytes.
+// CheckLarger writes a bit: 1 if the frame is longer than the given number of bytes.
 type CheckLarger struct {
 	Size uint16
 	Dst  Subfield // one bit
 }
 
-// Clone does actions on a copy of the packet.
+// Clone applies actions to a copy of the packet.
 type Clone struct{ Actions []Action }
 
 // Multipath hashes the packet's headers to a number below Links and writes it
@@ -201,8 +200,8 @@ const (
 
 func equalActions(a, b []Action) bool { return slices.EqualFunc(a, b, equalAction) }
 
-// equalAction compares the simple actions, which are most, as values. Others
-// hold lists, or have several forms that mean the same; their bytes tell.
+// equalAction compares the simple actions, which are most, as values. Others hold lists or have
+// several equivalent forms; they are compared by their encoding.
 func equalAction(a, b Action) bool {
 	switch a.(type) {
 	case Output, OutputGroup, SetField, Load, Move, Conjunction, SetTTL:

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// maxNesting bounds actions within actions; nothing sensible has more than three.
+// maxNesting limits how deep actions may be nested; real flows have at most three levels.
 const maxNesting = 8
 
 // standardActions reads the body of OpenFlow's own actions.
@@ -88,7 +88,7 @@ func (d *decoder) actions(depth int) []Action {
 	return list
 }
 
-// action reads one action, which is all there is.
+// action reads one action, which must fill the decoder.
 func (d *decoder) action(depth int) Action {
 	if len(d.b)%8 != 0 && d.err == nil {
 		d.fail("length %d is not a multiple of 8", len(d.b))
@@ -124,13 +124,13 @@ func inPortIsZero(port uint16) uint16 {
 	return port
 }
 
-// subfield reads the place of a run of bits, and its field.
+// subfield reads a range of bits: offset and size, then the field.
 func (d *decoder) subfield() Subfield {
 	place := d.u16()
 	return d.placed(place>>6, place&0x3f+1)
 }
 
-// placed reads the field that a run of bits is of.
+// placed reads the field to which a range of bits belongs.
 func (d *decoder) placed(ofs, bits uint16) Subfield {
 	f, withMask := d.fieldName()
 	s := Subfield{Field: f, Ofs: ofs, Bits: bits}
@@ -194,7 +194,7 @@ func (d *decoder) ct(depth int) Action {
 	return a
 }
 
-// readZone reads where the zone is, and which.
+// readZone reads the zone: a number, or the field that holds it.
 func (a *CT) readZone(d *decoder) {
 	if source := (&decoder{b: d.b}).u32(); source == 0 {
 		d.skip(4)

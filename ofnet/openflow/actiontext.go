@@ -33,7 +33,7 @@ func call(name string, args ...string) string {
 	return name + "(" + strings.Join(kept, ",") + ")"
 }
 
-// option is a printed argument, or "" if it is not given.
+// option returns the printed argument, or "" if it is not given.
 func option(given bool, format string, args ...any) string {
 	if !given {
 		return ""
@@ -41,7 +41,7 @@ func option(given bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// String prints the run as ovs-ofctl does: NXM_NX_REG0[], NXM_NX_REG0[0..15].
+// String prints the range as ovs-ofctl does: NXM_NX_REG0[], NXM_NX_REG0[0..15].
 func (s Subfield) String() string {
 	label := s.Field.info().nxm
 	switch {
@@ -69,8 +69,8 @@ func (a SetField) String() string {
 	return fmt.Sprintf("set_field:%s->%s", settingText(a.FieldMatch), a.Field)
 }
 
-// settingText prints a value to be set. It differs from one to be matched in
-// that numbers keep their prefix, and flags are a number.
+// settingText prints a value to set. Unlike values to match, numbers keep their 0x prefix, and flags
+// are printed as a number.
 func settingText(fm FieldMatch) string {
 	width := fm.Field.Bits()
 	switch fm.Field {
@@ -199,7 +199,7 @@ func (a NAT) portRange() string {
 	return option(a.MinPort != 0, ":%d", a.MinPort) + option(a.MaxPort != 0, "-%d", a.MaxPort)
 }
 
-// reasonNames are the reasons a packet is sent to us for.
+// reasonNames are the names of the reasons of packet-ins.
 var reasonNames = []string{"no_match", "action", "invalid_ttl"}
 
 func (a Controller) String() string {

@@ -80,8 +80,7 @@ func (e *encoder) actions(list []Action) {
 	}
 }
 
-// action appends an action: header, body, padding to 8 bytes, which its length
-// includes.
+// action appends an action: header, body, and padding to 8 bytes, which is included in its length.
 func (e *encoder) action(kind uint16, body func()) {
 	start := len(e.b)
 	e.u16(kind)
@@ -100,10 +99,10 @@ func (e *encoder) nicira(subtype uint16, body func()) {
 	})
 }
 
-// nothing is the body of actions that are padding after their header.
+// nothing is the body of actions that have only padding after their header.
 func nothing() {}
 
-// subfield appends the place of a run of bits in 16 bits, and its field.
+// subfield appends a range of bits: offset and size in 16 bits, then the field.
 func (e *encoder) subfield(s Subfield) {
 	if !s.valid() || s.Bits > 64 || s.Ofs > 1023 {
 		e.fail("bits %d to %d are not a part of %s", s.Ofs, int(s.Ofs)+int(s.Bits)-1, s.Field)
@@ -113,8 +112,8 @@ func (e *encoder) subfield(s Subfield) {
 	e.shortHeader(s.Field)
 }
 
-// shortHeader appends the header of a field in an action of Nicira's: its own,
-// if it has given the field one. It takes 4 bytes and no more.
+// shortHeader appends the 4 byte header of a field in a Nicira action: Nicira's own header where the
+// field has one.
 func (e *encoder) shortHeader(f Field) {
 	header := f.info().alias
 	if header == 0 {
@@ -239,7 +238,7 @@ func (a CT) encode(e *encoder) {
 	})
 }
 
-// zone appends where the zone of a ct action is, and which.
+// zone appends the zone of a ct action: a number, or the field that holds it.
 func (e *encoder) zone(a CT) {
 	if a.ZoneField == (Subfield{}) {
 		e.u32(0)
@@ -261,7 +260,7 @@ func tableOr(given bool, table, otherwise uint8) uint8 {
 	return otherwise
 }
 
-// bit is the flag, if it is set.
+// bit returns flag if set is true, else 0.
 func bit(set bool, flag uint16) uint16 {
 	if set {
 		return flag

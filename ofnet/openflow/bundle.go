@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// discardTimeout bounds the wait for a bundle to be thrown away, when the
-// caller's own patience may be over.
+// discardTimeout bounds the wait for the discarding of a bundle, since the caller's context may have
+// ended.
 const discardTimeout = 5 * time.Second
 
-// Bundle sends messages that take effect together, in their order, or not at
-// all. Packets see the switch either before all of them or after.
+// Bundle sends messages that take effect together, in their order, or not at all. Each packet sees the
+// switch either before all of them or after.
 //
-// The switch checks some things when a message is added to the bundle, others
-// when the bundle is committed. A refusal while adding leaves a bundle that
-// could still be committed without the refused message, so it is discarded
-// here. Either way the error is an *Error that names the message.
+// The switch validates part of a message when it is added to the bundle, the rest when the bundle is
+// committed. After a refused addition the bundle could still be committed without that message, so it
+// is discarded here. In both cases the error is an *Error that names the message.
 //
-// Meters are refused in bundles by Open vSwitch: Send them.
+// Open vSwitch does not accept meters in bundles: use Send for them.
 //
-// If the context or the connection ends during the commit it is not known
-// whether it took place; the error then is not an *Error.
+// If the context or the connection ends during the commit, it is unknown whether the bundle took
+// effect; the error then is not an *Error.
 func (c *Conn) Bundle(ctx context.Context, messages ...Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -50,8 +49,8 @@ func (c *Conn) Bundle(ctx context.Context, messages ...Message) error {
 	return c.commit(ctx, id, sent)
 }
 
-// commit makes the bundle take effect. The switch reports what it can't do
-// under the message's own id, before it reports that the commit failed.
+// commit commits the bundle. The switch reports a message that it cannot apply under the id of that
+// message, before it reports that the commit failed.
 func (c *Conn) commit(ctx context.Context, id uint32, sent []*exchange) error {
 	request := bundleControl{id, bundleCommit}
 	reply, err := c.call(ctx, request)
@@ -64,10 +63,10 @@ func (c *Conn) commit(ctx context.Context, id uint32, sent []*exchange) error {
 	return request.answered(reply)
 }
 
-// discard throws the bundle away.
+// discard discards the bundle.
 func (c *Conn) discard(id uint32) error {
 	if c.Err() != nil {
-		return nil // with the connection, the bundle is gone
+		return nil // the switch drops the bundles of a connection that has ended
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
@@ -79,7 +78,7 @@ func (c *Conn) discard(id uint32) error {
 	return request.answered(reply)
 }
 
-// answered checks that a reply is the one to this request.
+// answered reports whether reply answers this request.
 func (c bundleControl) answered(reply Message) error {
 	if got, ok := reply.(bundleControl); !ok || got.id != c.id || got.op != c.op+1 {
 		return unexpected(reply, c)

@@ -11,29 +11,27 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Client keeps a connection to a switch that may come and go.
+// Client maintains a connection to a switch and reconnects when it is lost.
 type Client struct {
 	Target  string
 	Options Options
-	// OnConnect is called for each connection, after its handshake. Its
-	// context ends with the connection. An error ends the connection; there
-	// will be another.
+	// OnConnect is called for each connection, after its handshake. Its context ends with the connection.
+	// If it returns an error the connection is closed, and the client connects again.
 	OnConnect func(ctx context.Context, c *Conn) error
 	// DialTimeout bounds connecting and the handshake (5 s).
 	DialTimeout time.Duration
-	// FirstRedial is the longest wait after a connection that OnConnect was
-	// content with (100 ms). After each other one the wait doubles, up to
-	// LastRedial (5 s).
+	// FirstRedial is the longest wait after a connection for which OnConnect returned nil (100 ms). After
+	// every other connection the wait doubles, up to LastRedial (5 s).
 	FirstRedial, LastRedial time.Duration
 }
 
-// Run connects, and connects again, until the context is done. It returns the
-// context's error when nothing of the client runs any more.
+// Run connects, and reconnects, until the context ends. It returns the context's error once all
+// goroutines of the client have ended.
 func (c *Client) Run(ctx context.Context) error {
 	options := c.Options.withDefaults()
 	log := options.Log.WithField("switch", c.Target)
 	pace := retry.NewPacer(cmp.Or(c.FirstRedial, 100*time.Millisecond), cmp.Or(c.LastRedial, 5*time.Second))
-	var trouble logging.Trouble // the same is told once in a while: nobody needs a line of each try while there is no switch
+	var trouble logging.Trouble // the same error is logged only once in a while, not for each attempt while there is no switch
 	for ctx.Err() == nil {
 		served, err := c.session(ctx, options, log)
 		if ctx.Err() != nil {
@@ -54,8 +52,7 @@ func (c *Client) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// session is one connection, from beginning to end. It tells whether OnConnect
-// was content with it.
+// session runs one connection from dialling to its end. It reports whether OnConnect returned nil.
 func (c *Client) session(ctx context.Context, options Options, log *logrus.Entry) (served bool, err error) {
 	conn, err := c.dial(ctx, options)
 	if err != nil {

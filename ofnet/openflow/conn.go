@@ -13,33 +13,31 @@ import (
 )
 
 const (
-	sendQueue  = 64   // writes waiting for the switch to take them
-	eventQueue = 1024 // events waiting for OnEvent
+	sendQueue  = 64   // writes that wait to be sent
+	eventQueue = 1024 // events that wait for OnEvent
 	writePiece = 1 << 18
 )
 
-// errClosed is the end of connections that we end.
+// errClosed is the error of connections that this side closed.
 var errClosed = errors.New("closed")
 
-// Conn is a connection to a switch. Its methods may be called from many
-// goroutines at once.
+// Conn is a connection to a switch. Its methods are safe for concurrent use.
 //
-// It has one goroutine each to read, to write, to probe the switch and to
-// deliver events. The first of them to fail ends the connection, and with it
-// every call that waits for an answer.
+// It has one goroutine each to read, to write, to probe the switch and to deliver events. The first
+// failure of any of them ends the connection, and with it every call that waits for an answer.
 type Conn struct {
 	target   string
 	options  Options
 	features Features
 	nc       net.Conn
 	out      chan []byte
-	echoes   chan []byte // replies to the switch's probes overtake what waits in out
+	echoes   chan []byte // replies to echo requests of the switch; they are sent before what waits in out
 	events   chan Message
 	dropped  atomic.Uint64
 	lastRead atomic.Int64 // nanoseconds since start
 	started  time.Time
 	bundles  atomic.Uint32
-	garbled  uint64 // messages ignored; the reader's
+	garbled  uint64 // messages ignored; used by the reader only
 
 	life    context.Context // ends with the connection
 	end     context.CancelFunc
@@ -69,7 +67,7 @@ func newConn(nc net.Conn, target string, options Options) *Conn {
 	return c
 }
 
-// fail ends the connection, the first time it is called.
+// fail ends the connection with err; later calls have no effect.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,34 +80,33 @@ func (c *Conn) fail(err error) {
 	}
 	c.waiting = nil
 	c.end()
-	// Ends the reader and the writer; there is nobody to tell of a failure.
+	// Ends the reader and the writer. An error of Close has no receiver.
 	_ = c.nc.Close()
 }
 
-// Close ends the connection and waits until nothing of it runs any more. It
-// must not be called by OnEvent.
+// Close ends the connection and returns when all its goroutines have ended. OnEvent must not call it.
 func (c *Conn) Close() {
 	c.fail(errClosed)
 	c.running.Wait()
 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.life.Done() }
 
-// Err says why the connection has ended; nil while it lives.
+// Err returns why the connection has ended, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Features are what the switch said of itself.
+// Features returns the features that the switch reported in the handshake.
 func (c *Conn) Features() Features { return c.features }
 
-// Dropped counts events that came faster than OnEvent could take them.
+// Dropped returns the number of events dropped because OnEvent was too slow.
 func (c *Conn) Dropped() uint64 { return c.dropped.Load() }
 
-// write sends what others queue.
+// write sends the queued bytes.
 func (c *Conn) write() error {
 	for {
 		var b []byte
@@ -125,8 +122,8 @@ func (c *Conn) write() error {
 	}
 }
 
-// put writes bytes. A bundle may have millions of them, so what must not take
-// longer than WriteTimeout is a piece of them.
+// put writes bytes. A bundle may have millions of them, so WriteTimeout applies to each piece, not to
+// the whole.
 func (c *Conn) put(b []byte) error {
 	for piece := range slices.Chunk(b, writePiece) {
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)); err != nil {
@@ -139,7 +136,7 @@ func (c *Conn) put(b []byte) error {
 	return nil
 }
 
-// queue hands bytes to the writer.
+// queue passes bytes to the writer.
 func (c *Conn) queue(ctx context.Context, b []byte) error {
 	select {
 	case c.out <- b:
@@ -151,7 +148,7 @@ func (c *Conn) queue(ctx context.Context, b []byte) error {
 	}
 }
 
-// probe asks the switch whether it is there, unless it has just said something.
+// probe sends an echo request, unless something was received recently.
 func (c *Conn) probe() error {
 	ticker := time.NewTicker(c.options.EchoInterval)
 	defer ticker.Stop()
@@ -179,7 +176,7 @@ func (c *Conn) echo() error {
 	defer cancel()
 	reply, err := c.call(ctx, EchoRequest{Data: []byte("alive?")})
 	if err != nil {
-		// What it said meanwhile is as good as an answer: it may be busy.
+		// Anything received meanwhile counts as an answer: the switch may be busy.
 		if ctx.Err() != nil && c.silence() < c.options.EchoTimeout {
 			return nil
 		}
@@ -191,7 +188,7 @@ func (c *Conn) echo() error {
 	return nil
 }
 
-// deliver hands events to the user.
+// deliver passes events to OnEvent.
 func (c *Conn) deliver() error {
 	for {
 		select {

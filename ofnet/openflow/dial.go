@@ -12,20 +12,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Options of a connection. The zero value is good.
+// Options of a connection. The zero value is usable.
 type Options struct {
-	// OnEvent gets packet-ins, port status changes and flow removals, one at a
-	// time and in order. Without it the switch is not asked to send any. Events
-	// that come while 1024 others wait are dropped. Close waits for it to return.
+	// OnEvent receives packet-ins, port status changes and flow removals, in order and one at a time. If
+	// nil, the switch is not asked to send any. Events that arrive while 1024 others wait are dropped.
+	// Close waits for OnEvent to return.
 	OnEvent func(Message)
-	// EchoInterval is how often a silent switch is asked whether it is there
-	// (5 s), EchoTimeout how long it may take to answer (15 s: while it commits
-	// a large bundle it does nothing else), WriteTimeout how long to take what
-	// we send (10 s). If it takes longer the connection ends.
+	// EchoInterval is the time without traffic after which the switch is probed (5 s). EchoTimeout is how
+	// long it may take to answer (15 s: it answers nothing while it commits a large bundle). WriteTimeout
+	// is how long it may take to read what was sent (10 s). The connection ends when either is exceeded.
 	EchoInterval, EchoTimeout, WriteTimeout time.Duration
-	// MaxReply bounds the bytes of one reply of many parts (256 MiB).
+	// MaxReply limits the total size of a multipart reply, in bytes (256 MiB).
 	MaxReply int
-	// Log gets what has no caller to be returned to.
+	// Log receives errors that cannot be returned to a caller.
 	Log *logrus.Entry
 }
 
@@ -47,9 +46,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Dial connects to a switch: "unix:/run/openvswitch/br0.mgmt" or
-// "tcp:127.0.0.1:6653". It returns when the switch has said hello and what it
-// is. The context bounds this only; the connection lives until Close.
+// Dial connects to a switch: "unix:/run/openvswitch/br0.mgmt" or "tcp:127.0.0.1:6653". It returns
+// after the handshake (hello and features). The context bounds only the handshake; the connection
+// stays open until Close.
 func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
 	network, address, ok := strings.Cut(target, ":")
 	if !ok || network != "unix" && network != "tcp" || address == "" {
@@ -66,7 +65,7 @@ func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
 	return c, nil
 }
 
-// start makes a connection of a stream; it closes the stream if it fails.
+// start makes a connection from a stream; on failure it closes the stream.
 func start(ctx context.Context, nc net.Conn, target string, options Options) (*Conn, error) {
 	if err := greet(ctx, nc); err != nil {
 		_ = nc.Close()
@@ -82,7 +81,7 @@ func start(ctx context.Context, nc net.Conn, target string, options Options) (*C
 
 // greet exchanges hellos and agrees on the version.
 func greet(ctx context.Context, nc net.Conn) error {
-	// A context that ends interrupts what is being read or written.
+	// The end of the context interrupts a blocked read or write.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	hello, err := Encode(1, Hello{Versions: 1 << Version})
@@ -105,7 +104,7 @@ func greet(ctx context.Context, nc net.Conn) error {
 	return nil
 }
 
-// greetError prefers the reason to its symptom.
+// greetError returns the error of the context if that has ended, else err.
 func greetError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("no hello: %w", ctx.Err())
@@ -113,8 +112,8 @@ func greetError(ctx context.Context, err error) error {
 	return fmt.Errorf("no hello: %w", err)
 }
 
-// agree checks the switch's hello. Its header has the highest version it
-// speaks; its bitmap, if there is one, all of them.
+// agree checks the switch's hello. The header has the highest version that the switch supports; the
+// bitmap, if present, all of them.
 func agree(frame []byte) error {
 	h, d, err := open(frame)
 	if err != nil {
@@ -134,8 +133,8 @@ func agree(frame []byte) error {
 	return nil
 }
 
-// introduce learns what the switch is, asks for events, and tells it how to
-// treat fragments.
+// introduce reads the features of the switch, subscribes to events, and sets the treatment of
+// fragments.
 func (c *Conn) introduce(ctx context.Context) error {
 	reply, err := c.call(ctx, FeaturesRequest{})
 	if err != nil {

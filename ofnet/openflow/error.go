@@ -6,19 +6,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Error is a refusal by the switch.
+// Error is an error message with which the switch refused a request.
 type Error struct {
 	Type         uint16
-	Code         uint16 // of an experimenter, for TypeExperimenterError
+	Code         uint16 // with TypeExperimenterError: the code of the experimenter
 	Experimenter uint32
-	Data         []byte // beginning of the refused message
-	Request      string // the refused message, in words
+	Data         []byte // first bytes of the refused message
+	Request      string // description of the refused message
 }
 
 // TypeExperimenterError is the type of errors that an experimenter defines.
 const TypeExperimenterError = 0xffff
 
-// Error names the message and says what the switch has against it.
+// Error names the message and the reason of the switch.
 func (e *Error) Error() string {
 	if e.Request == "" {
 		return "switch reports " + e.Reason()
@@ -26,16 +26,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("switch refuses %s: %s", e.Request, e.Reason())
 }
 
-// Unwrap gives the error a kind: the request is wrong, not the connection.
+// Unwrap returns an error of kind Invalid: the request is wrong, not the connection.
 func (e *Error) Unwrap() error { return fault.New(fault.Invalid, "%s", e.Reason()) }
 
-// Unsupported tells whether the switch does not know messages of this type.
+// Unsupported reports whether the switch does not support messages of this type.
 func (e *Error) Unsupported() bool {
 	const badRequest, badType, badExperimenter, badExperimenterType = 1, 1, 3, 4
 	return e.Type == badRequest && (e.Code == badType || e.Code == badExperimenter || e.Code == badExperimenterType)
 }
 
-// Reason is the type and code in words, such as "bad match: bad prerequisite".
+// Reason returns the type and code in words, such as "bad match: bad prerequisite".
 func (e *Error) Reason() string {
 	if e.Type == TypeExperimenterError {
 		if e.Experimenter == experimenterONF && e.Code >= firstBundleError {
@@ -72,8 +72,7 @@ func (d *decoder) switchError() *Error {
 	return e
 }
 
-// errorTypes are the errors of OpenFlow 1.3 in words; the number of a type or
-// code is its place.
+// errorTypes are the errors of OpenFlow 1.3 in words, indexed by type and code.
 var errorTypes = []struct {
 	text  string
 	codes []string

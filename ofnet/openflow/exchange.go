@@ -9,19 +9,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// exchange is a request that waits for its answer.
+// exchange is a request that waits for its reply.
 type exchange struct {
 	xid     uint32 // 0: not sent
 	request Message
-	parts   []byte // of a reply that has several
+	parts   []byte // of a multipart reply
 	max     int
-	stream  *stream // if the parts are wanted one by one
+	stream  *stream // set if the parts are delivered one by one
 	reply   Message
 	err     error
-	done    chan struct{} // closed when reply or err is set; nil: nobody waits for that
+	done    chan struct{} // closed when reply or err is set; nil if nothing waits for that
 }
 
-// finish sets the outcome. It is called under the connection's lock, and once.
+// finish sets the outcome. The caller holds the connection's lock and calls it once only.
 func (x *exchange) finish(reply Message, err error) {
 	x.reply, x.err = reply, err
 	if x.done != nil {
@@ -29,7 +29,7 @@ func (x *exchange) finish(reply Message, err error) {
 	}
 }
 
-// part adds a part of a reply and tells whether the reply is complete.
+// part adds a part of a reply and reports whether the reply is complete.
 func (x *exchange) part(r multipartReply) (complete bool, err error) {
 	request, ok := x.request.(multipartRequest)
 	if !ok || request.kind != r.kind {
@@ -49,7 +49,7 @@ func unexpected(reply, request Message) error {
 	return fmt.Errorf("switch answers %s with %s", request, reply)
 }
 
-// prepare registers requests and returns their wire form, one after the other.
+// prepare registers requests and returns their concatenated encoding.
 func (c *Conn) prepare(requests ...*exchange) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,8 +73,8 @@ func (c *Conn) prepare(requests ...*exchange) ([]byte, error) {
 	return e.b, nil
 }
 
-// nextXID returns an id that no waiting request has. It skips 0, which
-// switches use for messages that answer nothing.
+// nextXID returns an id that no pending request uses. It skips 0, which switches use for messages that
+// are not replies.
 func (c *Conn) nextXID() uint32 {
 	for {
 		c.xid++
@@ -84,7 +84,7 @@ func (c *Conn) nextXID() uint32 {
 	}
 }
 
-// forget gives requests up whose answer nobody wants any more.
+// forget removes requests whose reply is no longer needed.
 func (c *Conn) forget(requests ...*exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Conn) forget(requests ...*exchange) {
 	}
 }
 
-// begin sends requests, all or none.
+// begin sends all requests or none.
 func (c *Conn) begin(ctx context.Context, requests ...*exchange) error {
 	b, err := c.prepare(requests...)
 	if err == nil {
@@ -105,13 +105,13 @@ func (c *Conn) begin(ctx context.Context, requests ...*exchange) error {
 	return err
 }
 
-// ask sends a request that is answered; the caller forgets it.
+// ask sends a request that has a reply; the caller must call forget for it.
 func (c *Conn) ask(ctx context.Context, request Message, s *stream) (*exchange, error) {
 	x := &exchange{request: request, stream: s, done: make(chan struct{})}
 	return x, c.begin(ctx, x)
 }
 
-// call sends a request and waits for its answer.
+// call sends a request and returns its reply.
 func (c *Conn) call(ctx context.Context, request Message) (Message, error) {
 	x, err := c.ask(ctx, request, nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Conn) call(ctx context.Context, request Message) (Message, error) {
 	return c.await(ctx, x)
 }
 
-// await waits for the answer to a request.
+// await returns the reply to a request.
 func (c *Conn) await(ctx context.Context, x *exchange) (Message, error) {
 	select {
 	case <-x.done:
@@ -131,12 +131,12 @@ func (c *Conn) await(ctx context.Context, x *exchange) (Message, error) {
 	}
 }
 
-// lateFor is the error of a request whose context is over.
+// lateFor returns the error of a request whose context has ended.
 func (c *Conn) lateFor(ctx context.Context, request Message) error {
 	return fault.New(fault.Unavailable, "switch %s: %s: %w", c.target, request, ctx.Err())
 }
 
-// Barrier waits until the switch has done all that was sent before.
+// Barrier returns when the switch has processed all earlier messages.
 func (c *Conn) Barrier(ctx context.Context) error {
 	reply, err := c.call(ctx, BarrierRequest{})
 	if err != nil {
@@ -148,16 +148,15 @@ func (c *Conn) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Send sends messages that are not answered, waits until the switch has done
-// them, and returns what it refused, the first thing first. Each message
-// stands for itself: those that are not refused take effect.
+// Send sends messages that have no reply, waits until the switch has processed them, and returns the
+// first refusal. The messages are independent: those that are not refused take effect.
 func (c *Conn) Send(ctx context.Context, messages ...Message) error {
 	refusals, err := c.SendEach(ctx, messages...)
 	return cmp.Or(append([]error{err}, refusals...)...)
 }
 
-// SendEach is Send that tells of each message why it was refused; nil: it took effect. The
-// error means that nobody knows what the switch has done.
+// SendEach is Send with one result per message: nil if it took effect, else why it was refused. If err
+// is set, it is unknown which messages the switch has processed.
 func (c *Conn) SendEach(ctx context.Context, messages ...Message) (refusals []error, err error) {
 	sent, err := c.post(ctx, messages...)
 	defer c.forget(sent...)
@@ -175,12 +174,12 @@ func (c *Conn) SendEach(ctx context.Context, messages ...Message) (refusals []er
 	return refusals, nil
 }
 
-// postPiece is how many messages are encoded before they are sent, so that the
-// switch has begun with them when we encode the next.
+// postPiece is how many messages are encoded before they are sent, so that the switch processes them
+// while the next are encoded.
 const postPiece = 1024
 
-// post sends messages whose only answer can be an error. The caller forgets
-// those that were sent, which may be some of them, after a barrier.
+// post sends messages whose only reply can be an error. After a barrier the caller must call forget
+// for those that were sent, which may be only some of them.
 func (c *Conn) post(ctx context.Context, messages ...Message) (sent []*exchange, err error) {
 	all := make([]exchange, len(messages))
 	list := make([]*exchange, len(messages))
@@ -197,7 +196,7 @@ func (c *Conn) post(ctx context.Context, messages ...Message) (sent []*exchange,
 	return sent, nil
 }
 
-// refusal returns the first refusal of messages that have been done.
+// refusal returns the first refusal of messages that the switch has processed.
 func (c *Conn) refusal(sent []*exchange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

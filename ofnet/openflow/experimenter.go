@@ -18,8 +18,8 @@ const (
 	bundleDiscard bundleOp = 6
 )
 
-// A bundle takes effect as a whole, in the order of its messages. The flags
-// stand on each message about it.
+// A bundle takes effect as a whole, in the order of its messages. Each message about it carries the
+// flags.
 const (
 	bundleAtomic  = 1
 	bundleOrdered = 2
@@ -28,7 +28,7 @@ const (
 
 var bundleOpNames = []string{"open", "opened", "close", "closed", "commit", "committed", "discard", "discarded"}
 
-// bundleControl opens, commits or discards a bundle, or says that it was done.
+// bundleControl opens, commits or discards a bundle, or confirms that.
 type bundleControl struct {
 	id uint32
 	op bundleOp

@@ -5,9 +5,8 @@ import (
 	"math/bits"
 )
 
-// Field is a match field: something of a packet or of its way through the
-// pipeline that can be matched, set, loaded and moved. The fields are declared
-// in the table of fields.go.
+// Field is a match field: a part of a packet or of its pipeline state that can be matched, set, loaded
+// and moved. The fields are declared in the table of fields.go.
 type Field uint8
 
 // Value is the value of a field, or a mask for it: an unsigned number of up to
@@ -17,7 +16,7 @@ type Value struct{ Hi, Lo uint64 }
 // And returns the bits set in both.
 func (v Value) And(m Value) Value { return Value{v.Hi & m.Hi, v.Lo & m.Lo} }
 
-// IsZero tells whether no bit is set.
+// IsZero reports whether no bit is set.
 func (v Value) IsZero() bool { return v.Hi == 0 && v.Lo == 0 }
 
 // ones returns a value whose n lowest bits are set.
@@ -51,7 +50,7 @@ func prefixMask(length, width int) Value {
 	return Value{all.Hi &^ host.Hi, all.Lo &^ host.Lo}
 }
 
-// bytes16 is the value in network byte order.
+// bytes16 returns the value in network byte order.
 func (v Value) bytes16() [16]byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], v.Hi)
@@ -66,7 +65,7 @@ func valueOf(b []byte) Value {
 	return Value{binary.BigEndian.Uint64(full[:8]), binary.BigEndian.Uint64(full[8:])}
 }
 
-// number makes a value of an integer.
+// number returns the value of an integer.
 func number(n uint64) Value { return Value{Lo: n} }
 
 // fieldInfo is a row of the field table.
@@ -74,14 +73,14 @@ type fieldInfo struct {
 	name  string // in set_field, as ovs-fields(7) calls it
 	match string // in a match, as ovs-ofctl prints it; "" if the same as name
 	nxm   string // in load, move and output:field
-	oxm   uint32 // header sent, without mask bit and length
-	alias uint32 // header of Nicira's for it, if it has another; 0 if not
+	oxm   uint32 // header that is sent, without mask bit and length
+	alias uint32 // alternative header of Nicira; 0 if none
 	bits  uint16
 	need  prerequisite
 	print formatter
 }
 
-// known tells whether the field is in the table.
+// known reports whether the field is in the table.
 func (f Field) known() bool { return f > 0 && int(f) < len(fields) && fields[f].bits > 0 }
 
 func (f Field) info() *fieldInfo {
@@ -91,10 +90,10 @@ func (f Field) info() *fieldInfo {
 	return &fields[f]
 }
 
-// Bits is the width of the field.
+// Bits returns the width of the field.
 func (f Field) Bits() int { return int(f.info().bits) }
 
-// size is the number of bytes the field takes on the wire: there are none of 3.
+// size returns the number of bytes of the field on the wire; 3 is rounded up to 4.
 func (f Field) size() int {
 	if n := (f.Bits() + 7) / 8; n != 3 {
 		return n
@@ -102,19 +101,17 @@ func (f Field) size() int {
 	return 4
 }
 
-// String returns the name of the field as set_field has it, such as "eth_src".
+// String returns the name of the field in set_field, such as "eth_src".
 func (f Field) String() string { return f.info().name }
 
-// FieldReg returns register n, 0 to 15: 32 bits that live while a packet is in
-// the pipeline.
+// FieldReg returns register n, 0 to 15: 32 bits that last while the packet is in the pipeline.
 func FieldReg(n int) Field { return numbered(FieldReg0, n, 16) }
 
 // FieldXReg returns double register n, 0 to 7: registers 2n (high half) and
 // 2n+1 seen as one number of 64 bits.
 func FieldXReg(n int) Field { return numbered(FieldXReg0, n, 8) }
 
-// numbered returns the n-th of count fields; 0, which no encoder accepts, if
-// there is no such field.
+// numbered returns the n-th of count fields, or 0, which encoders refuse, if there is no such field.
 func numbered(first Field, n, count int) Field {
 	if n < 0 || n >= count {
 		return 0
@@ -122,18 +119,18 @@ func numbered(first Field, n, count int) Field {
 	return first + Field(n)
 }
 
-// Subfield is a run of bits of a field.
+// Subfield is a range of bits of a field.
 type Subfield struct {
 	Field Field
 	Ofs   uint16 // lowest bit
 	Bits  uint16
 }
 
-// Whole is all of a field.
+// Whole returns the range of all bits of a field.
 func Whole(f Field) Subfield { return Subfield{Field: f, Bits: uint16(f.movable())} }
 
-// movable is the number of bits that can be loaded and moved. The bit of
-// vlan_vid that says whether there is a tag is not one of them.
+// movable returns the number of bits that can be loaded and moved. The bit of vlan_vid that marks a
+// tag as present is not one of them.
 func (f Field) movable() int {
 	if f == FieldVLANVID {
 		return 12
@@ -141,7 +138,7 @@ func (f Field) movable() int {
 	return f.Bits()
 }
 
-// valid tells whether the run lies within the field.
+// valid reports whether the range lies within the field.
 func (s Subfield) valid() bool {
 	return s.Field.known() && s.Bits > 0 && int(s.Ofs)+int(s.Bits) <= s.Field.movable()
 }

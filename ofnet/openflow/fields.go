@@ -1,8 +1,7 @@
 package openflow
 
-// The fields, in the order in which they are sent and printed. It is the order
-// of ovs-ofctl, and it puts every field after its prerequisites, as the switch
-// demands.
+// The fields, in the order in which they are sent and printed. It is the order of ovs-ofctl, and every
+// field follows its prerequisites, as the switch requires.
 const (
 	_ Field = iota
 	FieldPktMark
@@ -85,7 +84,7 @@ const (
 	FieldSCTPSrc
 	FieldSCTPDst
 	FieldTCPFlags
-	FieldInPort16 // the port as OpenFlow 1.0 has it: to load and move, not to match
+	FieldInPort16 // the port as in OpenFlow 1.0: for load and move, not for match
 	fieldCount
 )
 
@@ -100,8 +99,7 @@ const (
 	classExp    = 0xffff
 )
 
-// header packs a class and a field number as the wire has them, less the mask
-// bit and the length.
+// header packs a class and a field number as on the wire, without the mask bit and the length.
 func header(class, field uint32) uint32 { return class<<16 | field<<9 }
 
 func basic(n uint32) uint32  { return header(classBasic, n) }
@@ -110,7 +108,8 @@ func nxm1(n uint32) uint32   { return header(classNXM1, n) }
 func vendor(n uint32) uint32 { return header(classVendor, n) }
 func pktReg(n uint32) uint32 { return header(classReg, n) }
 
-// onf is the experimenter class with the ONF's id, the only one we know.
+// onf returns the header for the experimenter class with the id of the ONF, the only supported
+// experimenter.
 func onf(n uint32) uint32 { return header(classExp, n) }
 
 // fields is the table of all fields. An alias of 0 is none.
@@ -204,7 +203,7 @@ var fields = [fieldCount]fieldInfo{
 	FieldInPort16: {"in_port", "", "NXM_OF_IN_PORT", nxm0(0), 0, 16, anyPacket, portNumber},
 }
 
-// fieldOf finds a field by its header without mask bit and length.
+// fieldOf maps a header without mask bit and length to its field.
 var fieldOf = indexFields()
 
 func indexFields() map[uint32]Field {

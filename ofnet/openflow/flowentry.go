@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// FlowEntry is a flow of an answer of the switch, not taken apart yet. Whoever
-// reads hundreds of thousands of flows to find the few that are not as they
-// should be compares Key and Effect, and takes only those few apart.
+// FlowEntry is a flow of a reply that is not decoded yet. A reader of hundreds of thousands of flows
+// that looks for the few that differ compares AppendKey and AppendEffect, and decodes only those few.
 //
-// An entry borrows the bytes of the answer: it is valid until the function that
-// was given it returns.
+// An entry borrows the bytes of the reply: it is valid until the function to which it was passed
+// returns.
 type FlowEntry struct {
 	Table          uint8
 	Priority       uint16
@@ -26,17 +25,15 @@ type FlowEntry struct {
 	match, instructions []byte
 }
 
-// AppendKey appends what MatchKey of the flow is. The switch could report a
-// match in another order of fields than ours; the key then differs, while that
-// of the flow taken apart does not.
+// AppendKey appends the flow's MatchKey. If the switch reports the fields of a match in another order
+// than ours, the key differs, while that of the decoded flow does not.
 func (f FlowEntry) AppendKey(b []byte) []byte {
 	b = append(b, f.Table, byte(f.Priority>>8), byte(f.Priority))
 	return append(b, f.match...)
 }
 
-// AppendEffect appends what Effect of the flow is. If it differs from that of
-// another flow, the two may still have the same effect, said in another way:
-// SameEffect of the flows taken apart tells.
+// AppendEffect appends the flow's Effect. If it differs from that of another flow, the two may still
+// have the same effect in another encoding: use SameEffect of the decoded flows.
 func (f FlowEntry) AppendEffect(b []byte) []byte {
 	b = appendEffectHead(b, Flow{Cookie: f.Cookie, IdleTimeout: f.IdleTimeout, HardTimeout: f.HardTimeout, Flags: f.Flags})
 	return append(b, f.instructions...)
@@ -54,9 +51,8 @@ func appendEffectHead(b []byte, f Flow) []byte {
 	return e.b
 }
 
-// Effect is all of a flow but its table, priority and match, as bytes: what
-// SameEffect compares. Two flows with the same Effect have the same effect.
-// It costs less memory than the flow.
+// Effect returns all of a flow except its table, priority and match, as bytes: what SameEffect
+// compares. Two flows with the same Effect have the same effect. It needs less memory than the flow.
 func (f Flow) Effect() (string, error) {
 	e := &encoder{b: appendEffectHead(make([]byte, 0, 128), f)}
 	e.instructions(f)
@@ -66,7 +62,7 @@ func (f Flow) Effect() (string, error) {
 	return string(e.b), nil
 }
 
-// Flow takes the entry apart. What is not understood is in Raw.
+// Flow decodes the entry. What cannot be decoded is in Raw.
 func (f FlowEntry) Flow() FlowStats {
 	s := FlowStats{Packets: f.Packets, Bytes: f.Bytes, Duration: f.Duration, Flow: Flow{
 		Table: f.Table, Priority: f.Priority, Cookie: f.Cookie,
@@ -77,7 +73,7 @@ func (f FlowEntry) Flow() FlowStats {
 	return s
 }
 
-// readMatch reads the fields of a match, or keeps them as they are.
+// readMatch decodes a match, or stores it undecoded in Raw.
 func (f *Flow) readMatch(b []byte) {
 	d := &decoder{b: b}
 	if f.Match = d.fieldList(); d.err != nil {
@@ -86,7 +82,7 @@ func (f *Flow) readMatch(b []byte) {
 	}
 }
 
-// readInstructions reads what a flow does, or keeps it as it is.
+// readInstructions decodes instructions, or stores them undecoded in Raw.
 func (f *Flow) readInstructions(b []byte) {
 	d, understood := &decoder{b: b}, *f
 	if d.instructions(&understood); d.err != nil {
@@ -96,7 +92,7 @@ func (f *Flow) readInstructions(b []byte) {
 	*f = understood
 }
 
-// raw notes that something is not understood.
+// raw records that a part of the flow could not be decoded.
 func (f *Flow) raw(err error) *Raw {
 	if f.Raw == nil {
 		f.Raw = &Raw{Err: err}
@@ -104,7 +100,7 @@ func (f *Flow) raw(err error) *Raw {
 	return f.Raw
 }
 
-// flowEntry reads one entry of a flow reply, which is all there is.
+// flowEntry reads one entry of a flow reply, which must fill the decoder.
 func (d *decoder) flowEntry() FlowEntry {
 	var f FlowEntry
 	d.skip(2)

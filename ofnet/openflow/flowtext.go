@@ -9,7 +9,7 @@ import (
 //
 //	ovs-ofctl -O OpenFlow13 --no-stats --no-names dump-flows BRIDGE
 //
-// does: whatever has its default is left out.
+// does: parts with their default value are omitted.
 func (f Flow) String() string {
 	var b strings.Builder
 	attribute := func(given bool, format string, args ...any) {
@@ -42,7 +42,7 @@ func (f Flow) String() string {
 
 var flowFlagNames = []string{"send_flow_rem", "check_overlap", "reset_counts", "no_packet_counts", "no_byte_counts"}
 
-// instructions prints what the flow does, in the order in which it is done.
+// instructions prints the instructions, in the order in which they are executed.
 func (f Flow) instructions() string {
 	if raw := f.rawInstructions(); raw != nil {
 		return fmt.Sprintf("instructions=%x", raw)

@@ -14,7 +14,7 @@ const (
 
 const noBufferID = 0xffffffff
 
-// orAny turns the zero of an optional port or group into the wire's "any".
+// orAny maps the zero of an optional port or group to the "any" of the wire.
 func orAny(n uint32) uint32 {
 	if n == 0 {
 		return PortAny
@@ -52,8 +52,8 @@ func (m FlowMod) encodeBody(e *encoder) {
 	}
 }
 
-// deletes tells whether the message only says which flows are meant. If it said
-// what they do, the switch would check it.
+// deletes reports whether the message only selects flows. The switch would validate instructions in
+// such a message, so they are not sent.
 func (m FlowMod) deletes() bool { return m.Command == FlowDelete || m.Command == FlowDeleteStrict }
 
 // instructions appends what a flow does.

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// formatter prints a value of a field of that width, with its mask where it
-// is not all ones.
+// formatter prints the value of a field of the given width, and the mask unless it is all ones.
 type formatter func(v, mask Value, width int) string
 
 // masked adds the mask to a printed value.
@@ -20,7 +19,7 @@ func masked(v, mask Value, width int, print func(Value) string) string {
 	return print(v) + "/" + print(mask)
 }
 
-// hex is what printf's %#x gives: no prefix for zero.
+// hex prints a value as printf's %#x does: no prefix for zero.
 func hex(v Value) string {
 	switch {
 	case v.IsZero():
@@ -61,7 +60,7 @@ func macAddress(v, mask Value, width int) string {
 	})
 }
 
-// ipAddress prints addresses of either family, by the width of the field.
+// ipAddress prints an IPv4 or IPv6 address, depending on the width of the field.
 func ipAddress(v, mask Value, width int) string {
 	if length, ok := mask.prefixLen(width); ok && length < width {
 		return fmt.Sprintf("%s/%d", ipString(v, width), length)
@@ -104,7 +103,7 @@ func tcpFlagNames(v, mask Value, width int) string {
 	return flags(v.Lo, mask.Lo, ones(width).Lo, tcpFlagBits)
 }
 
-// flags prints bits by name: "syn|ack" if all of them count, else "+syn-ack".
+// flags prints bits by name: "syn|ack" if the mask has all of them, else "+syn-ack".
 func flags(v, mask, all uint64, names []string) string {
 	var b strings.Builder
 	for rest := mask & all; rest != 0; rest &= rest - 1 {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Group is a set of buckets of actions, of which Type says which are done.
+// Group is a list of buckets of actions; Type decides which buckets are executed.
 type Group struct {
 	ID      uint32
 	Type    GroupType
 	Buckets []Bucket
-	Err     error // of a group in the switch: what of its buckets is not understood
+	Err     error // set on groups read from the switch: the part of the buckets that could not be decoded
 }
 
-// GroupType says which buckets of a group are done.
+// GroupType decides which buckets of a group are executed.
 type GroupType uint8
 
 // Types of groups.
 const (
-	GroupAll          GroupType = iota // every one, on a copy each
+	GroupAll          GroupType = iota // all, each on a copy of the packet
 	GroupSelect                        // one, by hash and weight
 	GroupIndirect                      // the only one
-	GroupFastFailover                  // the first that is alive
+	GroupFastFailover                  // the first that is live
 )
 
 // Reserved group ids.
@@ -37,16 +37,16 @@ const (
 // Bucket is an alternative of a group.
 type Bucket struct {
 	Weight     uint16 // select groups; 0: never chosen
-	WatchPort  uint32 // fast failover: alive while this port is; 0: none
+	WatchPort  uint32 // fast failover: live while this port is live; 0: none
 	WatchGroup uint32 // likewise
 	Actions    []Action
 }
 
-// GroupRoom is how many bytes of buckets fit into a group that a bundle changes: a message has a length of 16 bits,
-// and its headers, which those of the bundle and of the group are, have 24 and 16 bytes.
+// GroupRoom is the maximum size in bytes of the buckets of a group that is changed in a bundle: the
+// length of a message has 16 bits, and the headers of the bundle and the group take 24 and 16 bytes.
 const GroupRoom = 0xffff - 24 - 16
 
-// Size is how many bytes the bucket has in a message.
+// Size returns the encoded size of the bucket in bytes.
 func (k Bucket) Size() int {
 	var e encoder
 	e.bucket(k, GroupSelect)
@@ -65,7 +65,7 @@ type GroupStats struct {
 // BucketStats are the counters of a bucket.
 type BucketStats struct{ Packets, Bytes uint64 }
 
-// GroupCommand says what a GroupMod does.
+// GroupCommand is the command of a GroupMod.
 type GroupCommand uint16
 
 // Commands. Deleting a group deletes the flows that use it.
@@ -88,8 +88,8 @@ func (m GroupMod) String() string {
 
 var groupCommands = []string{"add", "modify", "delete"}
 
-// Equal tells whether two groups are the same to a switch; one that is not
-// understood is like no other.
+// Equal reports whether two groups are the same to a switch. A group that could not be decoded equals
+// no other.
 func (g Group) Equal(h Group) bool {
 	return g.Err == nil && h.Err == nil && g.ID == h.ID && g.Type == h.Type && slices.EqualFunc(g.Buckets, h.Buckets, func(a, b Bucket) bool {
 		return (a.Weight == b.Weight || g.Type != GroupSelect) && a.WatchPort == b.WatchPort && a.WatchGroup == b.WatchGroup &&
@@ -133,8 +133,7 @@ func (m GroupMod) encodeBody(e *encoder) {
 	}
 }
 
-// bucket appends a bucket. In a group that does not select, Open vSwitch takes
-// no weight.
+// bucket appends a bucket. Open vSwitch accepts a weight only in select groups.
 func (e *encoder) bucket(k Bucket, t GroupType) {
 	start := len(e.b)
 	e.u16(0)
@@ -175,7 +174,7 @@ func (d *decoder) groupMod() Message {
 	return m
 }
 
-// group reads one entry of a group description, which is all there is.
+// group reads one entry of a group description, which must fill the decoder.
 func (d *decoder) group() Group {
 	d.skip(2)
 	g := Group{Type: GroupType(d.u8())}

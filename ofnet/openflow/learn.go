@@ -2,25 +2,25 @@ package openflow
 
 import "fmt"
 
-// Learn adds a flow of its own to a table, or writes it anew, for each packet. The flow ends
-// IdleTimeout seconds after its last packet. It is sent in the form that has a limit, which
-// Open vSwitch knows since 2.9.
+// Learn adds or rewrites a flow in a table for each packet. The learned flow is removed IdleTimeout
+// seconds after its last packet. It is sent in the form with a limit, which Open vSwitch supports
+// since 2.9.
 type Learn struct {
 	IdleTimeout uint16 // seconds; 0: never
 	Priority    uint16
 	Cookie      uint64
-	Delete      bool // flows with this cookie in this table go with the last flow that learns them
+	Delete      bool // when the last flow that learns them is removed, flows with this cookie in this table are removed too
 	Table       uint8
-	Limit       uint32 // as many flows with this cookie, and no more; 0: any number
+	Limit       uint32 // maximum number of flows with this cookie; 0: unlimited
 	Specs       []LearnSpec
 }
 
-// LearnSpec is a part of a learned flow: a field that it matches, or one that it writes.
+// LearnSpec is a part of a learned flow: a field that it matches or writes.
 type LearnSpec struct {
-	Src   Subfield // of the packet; without one it is Value
-	Value uint32   // of 16 or 32 bits, as Dst has
+	Src   Subfield // of the packet; the zero value means Value
+	Value uint32   // of 16 or 32 bits, the width of Dst
 	Dst   Subfield
-	Load  bool // the flow writes Dst; else it matches it
+	Load  bool // true: the flow writes Dst; false: it matches Dst
 }
 
 // Parts of the wire form.

@@ -8,20 +8,19 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// FieldMatch is a field with a value. Bits that are zero in Mask are zero in
-// Value and match anything. All ones in Mask (Exact) is an exact match.
+// FieldMatch is a field with a value. Bits that are zero in Mask are zero in Value and match anything.
+// A Mask of all ones is an exact match (see Exact).
 type FieldMatch struct {
 	Field Field
 	Value Value
 	Mask  Value
 }
 
-// Match is what a packet must look like: all of its fields must fit. No field
-// may occur twice. The order does not matter: it is sent and printed in the
-// order of the field table.
+// Match is a condition on packets: all of its fields must match. No field may occur twice. The order
+// is irrelevant: a match is sent and printed in the order of the field table.
 type Match []FieldMatch
 
-// VLANPresent is the bit of vlan_vid that says that there is a tag.
+// VLANPresent is the bit of vlan_vid that marks a tag as present.
 const VLANPresent = 0x1000
 
 // Exact matches one value of a field.
@@ -36,15 +35,15 @@ func Masked(f Field, v, mask Value) FieldMatch {
 	return FieldMatch{Field: f, Value: v.And(mask), Mask: mask}
 }
 
-// IsExact tells whether every bit of the field counts.
+// IsExact reports whether the mask has all bits of the field.
 func (fm FieldMatch) IsExact() bool { return fm.Mask == ones(fm.Field.Bits()) }
 
 func exactly(f Field, n uint64) FieldMatch       { return Exact(f, number(n)) }
 func masking(f Field, n, mask uint64) FieldMatch { return Masked(f, number(n), number(mask)) }
 func mac(f Field, a [6]byte) FieldMatch          { return Exact(f, valueOf(a[:])) }
 
-// address matches a prefix. A prefix of the other address family, or the zero
-// prefix, yields a match with an unknown field, which the encoder refuses.
+// address matches a prefix. For a prefix of the other IP family, or the zero prefix, it returns a
+// match with an unknown field, which the encoder refuses.
 func address(f Field, p netip.Prefix) FieldMatch {
 	if !p.IsValid() || p.Addr().BitLen() != f.Bits() {
 		return FieldMatch{}
@@ -71,10 +70,10 @@ func IPDSCP(dscp uint8) FieldMatch { return exactly(FieldIPDSCP, uint64(dscp)) }
 // IPFragment matches fragments, the first and later ones.
 func IPFragment() FieldMatch { return masking(FieldIPFrag, 1, 1) }
 
-// IPWhole matches packets that are no fragments.
+// IPWhole matches packets that are not fragments.
 func IPWhole() FieldMatch { return masking(FieldIPFrag, 0, 3) }
 
-// IPFirstFragment and IPLaterFragment match the one and the others.
+// IPFirstFragment and IPLaterFragment match first fragments and all later ones.
 func IPFirstFragment() FieldMatch       { return masking(FieldIPFrag, 1, 3) }
 func IPLaterFragment() FieldMatch       { return masking(FieldIPFrag, 3, 3) }
 func IPTTL(ttl uint8) FieldMatch        { return exactly(FieldIPTTL, uint64(ttl)) }
@@ -120,7 +119,7 @@ func CTTpDst(port uint16) FieldMatch        { return exactly(FieldCTTpDst, uint6
 func Reg(n int, v, mask uint32) FieldMatch  { return masking(FieldReg(n), uint64(v), uint64(mask)) }
 func XReg(n int, v, mask uint64) FieldMatch { return masking(FieldXReg(n), v, mask) }
 
-// CTState matches the connection tracker's verdict by the CT bits.
+// CTState matches the state of the tracked connection by the CT bits.
 func CTState(v, mask uint32) FieldMatch {
 	return masking(FieldCTState, uint64(v), uint64(mask&ctStateAll))
 }
@@ -158,7 +157,7 @@ func VLANAny() FieldMatch { return masking(FieldVLANVID, VLANPresent, VLANPresen
 // VLANNone matches packets without a tag.
 func VLANNone() FieldMatch { return exactly(FieldVLANVID, 0) }
 
-// TunSrc and TunDst choose the field of the address's family.
+// TunSrc and TunDst select the field by the IP family of the prefix.
 func TunSrc(p netip.Prefix) FieldMatch { return ofFamily(FieldTunSrc, FieldTunIPv6Src, p) }
 func TunDst(p netip.Prefix) FieldMatch { return ofFamily(FieldTunDst, FieldTunIPv6Dst, p) }
 
@@ -194,9 +193,9 @@ func (m Match) exact(f Field) (uint64, bool) {
 	return fm.Value.Lo, ok && fm.IsExact()
 }
 
-// Canonical returns the match as the switch would report it: in the order of
-// the field table, without fields that match anything, double registers taken
-// apart. Two matches are the same to the switch if their canonical forms are.
+// Canonical returns the match as the switch would report it: in the order of the field table, without
+// fields that match anything, double registers split. Two matches are the same to the switch if their
+// canonical forms are equal.
 func (m Match) Canonical() Match {
 	if m.isCanonical() {
 		return m
@@ -216,7 +215,7 @@ func (m Match) Canonical() Match {
 	return out
 }
 
-// isCanonical tells whether Canonical would change nothing.
+// isCanonical reports whether the match equals its canonical form.
 func (m Match) isCanonical() bool {
 	for i, fm := range m {
 		if i > 0 && m[i-1].Field > fm.Field || fm.Mask.IsZero() || isDouble(fm.Field) {
@@ -228,7 +227,7 @@ func (m Match) isCanonical() bool {
 
 func isDouble(f Field) bool { return f >= FieldXReg0 && f <= FieldXReg7 }
 
-// halves takes the match on a double register apart.
+// halves splits the match on a double register into matches on its two registers.
 func halves(fm FieldMatch) Match {
 	high := FieldReg0 + 2*(fm.Field-FieldXReg0)
 	var out Match
@@ -241,8 +240,8 @@ func halves(fm FieldMatch) Match {
 	return out
 }
 
-// check finds what the switch would refuse: a field that is unknown, occurs
-// twice, or stands there without its prerequisites. The match is canonical.
+// check returns an error for what the switch would refuse: a field that is unknown, repeated, or
+// without its prerequisites. The match must be canonical.
 func (m Match) check() error {
 	for i, fm := range m {
 		switch missing := fm.Field.info().need.missing(m); {

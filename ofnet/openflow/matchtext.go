@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// abbreviations are what ovs-ofctl prints for an eth_type, or an eth_type and
-// ip_proto, instead of the fields.
+// abbreviations are the names that ovs-ofctl prints instead of an eth_type, or of an eth_type with an
+// ip_proto.
 var abbreviations = map[[2]uint64]string{
 	{EthTypeARP, noProto}:      "arp",
 	{EthTypeRARP, noProto}:     "rarp",
@@ -29,8 +29,8 @@ const noProto = ^uint64(0)
 // String prints the match as ovs-ofctl does, without the priority.
 func (m Match) String() string { return strings.Join(m.Canonical().terms(), ",") }
 
-// terms prints the fields of a canonical match. An eth_type that has no
-// abbreviation stands further back than an abbreviation would: after eth_dst.
+// terms prints the fields of a canonical match. An eth_type without an abbreviation is printed after
+// eth_dst, further back than an abbreviation.
 func (m Match) terms() []string {
 	short, hidesProto, hasShort := m.abbreviation()
 	terms := make([]string, 0, len(m))
@@ -46,7 +46,7 @@ func (m Match) terms() []string {
 			late = term(fm)
 		case fm.Field == FieldIPProto && hidesProto:
 		case fm.Field == FieldVLANVID && fm.isTag() && m.has(FieldVLANPCP):
-			// That there is a tag goes without saying if its priority is given.
+			// A match on the priority implies that a tag is present.
 		case fm.Field == FieldVLANVID:
 			terms = append(terms, vlanTerm(fm))
 		case fm.Field == FieldIPDSCP:
@@ -71,8 +71,7 @@ func term(fm FieldMatch) string {
 	return label + "=" + info.print(fm.Value, fm.Mask, fm.Field.Bits())
 }
 
-// abbreviation finds the short name of the match's protocol, and whether it
-// includes ip_proto.
+// abbreviation returns the short name of the match's protocol, and whether it covers ip_proto.
 func (m Match) abbreviation() (short string, hidesProto, ok bool) {
 	ethType, ok := m.exact(FieldEthType)
 	if !ok {
@@ -87,11 +86,11 @@ func (m Match) abbreviation() (short string, hidesProto, ok bool) {
 	return short, false, ok
 }
 
-// isTag tells whether a match on vlan_vid asks for any tag and no more.
+// isTag reports whether a match on vlan_vid requires only that a tag is present.
 func (fm FieldMatch) isTag() bool { return fm.Value.Lo == VLANPresent && fm.Mask.Lo == VLANPresent }
 
-// vlanTerm prints the tag: as a VLAN if there must be one of that number, else
-// as bits of the tag control information.
+// vlanTerm prints the tag: as a VLAN id if that is matched exactly, else as bits of the tag control
+// information.
 func vlanTerm(fm FieldMatch) string {
 	if fm.IsExact() && fm.Value.Lo&VLANPresent != 0 {
 		return fmt.Sprintf("dl_vlan=%d", fm.Value.Lo&^VLANPresent)

@@ -30,7 +30,7 @@ func (e *encoder) matchFields(f Flow) {
 		e.raw(raw)
 		return
 	}
-	var room [16]FieldMatch // for most matches
+	var room [16]FieldMatch // large enough for most matches
 	ordered := append(room[:0], f.Match.Canonical()...)
 	slices.SortFunc(ordered, func(a, b FieldMatch) int { return int(wireRank[a.Field]) - int(wireRank[b.Field]) })
 	for _, fm := range ordered {
@@ -38,9 +38,8 @@ func (e *encoder) matchFields(f Flow) {
 	}
 }
 
-// wireOrder is the order in which Open vSwitch reports the fields of a match.
-// Any order that puts a field after its prerequisites would do to write them;
-// in this one, what is read has the bytes of what was written.
+// wireOrder is the order in which Open vSwitch reports the fields of a match. It accepts any order in
+// which fields follow their prerequisites; with this one, the bytes read equal the bytes written.
 var wireOrder = [...]Field{
 	FieldConjID, FieldInPort,
 	FieldEthSrc, FieldEthDst, FieldEthType, FieldVLANVID, FieldVLANPCP,
@@ -67,8 +66,7 @@ func rankFields() (rank [fieldCount]uint8) {
 	return rank
 }
 
-// fieldHeader appends the header of a field and says how many bytes of value
-// (and mask) belong to it.
+// fieldHeader appends the header of a field, with the number of bytes of its value and mask.
 func (e *encoder) fieldHeader(f Field, withMask bool) {
 	header, size := f.info().oxm, uint32(f.size())
 	if withMask {
@@ -110,8 +108,7 @@ func (d *decoder) match() Match {
 	return m
 }
 
-// matchBody returns a decoder for the fields of an ofp_match, and goes on
-// behind its padding.
+// matchBody returns a decoder for the fields of an ofp_match, and skips its padding.
 func (d *decoder) matchBody() *decoder {
 	if t := d.u16(); t != matchTypeOXM && d.err == nil {
 		d.fail("match: type %d is not known", t)
@@ -143,8 +140,8 @@ func (list *decoder) fieldList() Match {
 	return m.Canonical()
 }
 
-// knownFields reads those fields to the end that are in the table. What the
-// switch tells us of a packet besides is no reason to lose the packet.
+// knownFields reads all fields and skips those that are not in the table, so that an unknown field
+// does not lose the packet.
 func (list *decoder) knownFields() Match {
 	var m Match
 	for list.err == nil && len(list.b) >= 4 {
@@ -156,8 +153,8 @@ func (list *decoder) knownFields() Match {
 	return m.Canonical()
 }
 
-// fieldHeader reads the header of a field and returns how many bytes follow,
-// and whether they include a mask.
+// fieldHeader reads the header of a field and returns the number of bytes that follow, and whether
+// they include a mask.
 func (d *decoder) fieldHeader() (f Field, n int, withMask bool) {
 	h := d.u32()
 	n, withMask = int(h&0xff), h&(1<<8) != 0

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Version is the version of the protocol that is spoken: 1.3.
+// Version is the protocol version: 1.3.
 const Version = 4
 
 const headerSize = 8
@@ -38,7 +38,7 @@ const (
 	TypeMeterMod         Type = 29
 )
 
-// Message is something said to a switch or by it.
+// Message is a message to or from a switch.
 type Message interface {
 	// String names the message in errors and logs.
 	fmt.Stringer
@@ -46,8 +46,8 @@ type Message interface {
 	encodeBody(e *encoder)
 }
 
-// bodies reads the body of each type of message that we know, to its end. Those
-// of experimenters may contain a message and so cannot stand here.
+// bodies maps each supported type of message to the function that reads its body to the end.
+// Experimenter messages may contain messages and are therefore handled in body.
 var bodies = map[Type]func(d *decoder) Message{
 	TypeHello:            (*decoder).hello,
 	TypeError:            func(d *decoder) Message { return d.switchError() },
@@ -70,7 +70,7 @@ var bodies = map[Type]func(d *decoder) Message{
 	TypeMeterMod:         (*decoder).meterMod,
 }
 
-// Encode makes the wire form of a message.
+// Encode returns the wire form of a message.
 func Encode(xid uint32, m Message) ([]byte, error) {
 	e := &encoder{b: make([]byte, 0, 256)}
 	e.message(xid, m)
@@ -91,7 +91,7 @@ func (e *encoder) message(xid uint32, m Message) {
 	e.length(start+2, start)
 }
 
-// Decode reads one whole message, of whatever origin.
+// Decode reads exactly one message; b need not be trusted.
 func Decode(b []byte) (xid uint32, m Message, err error) {
 	h, d, err := open(b)
 	if err != nil {
@@ -144,8 +144,7 @@ func (d *decoder) body(h head) (Message, error) {
 	return m, nil
 }
 
-// readFrame reads the bytes of one message. Their number is bounded by the 16
-// bits of the length.
+// readFrame reads the bytes of one message, at most 64 KiB since the length has 16 bits.
 func readFrame(r io.Reader) ([]byte, error) {
 	var h [headerSize]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Meter limits the rate of the packets of the flows that name it.
+// Meter limits the rate of the packets of the flows that refer to it.
 type Meter struct {
 	ID    uint32
 	Flags MeterFlags
 	Bands []MeterBand
-	Err   error // of a meter in the switch: what of its bands is not understood
+	Err   error // set on meters read from the switch: the part of the bands that could not be decoded
 }
 
-// MeterFlags say what the numbers of the bands mean.
+// MeterFlags define the meaning of the numbers of the bands.
 type MeterFlags uint16
 
 // Flags of meters.
@@ -26,8 +26,7 @@ const (
 	MeterStatistics
 )
 
-// MeterBand drops what exceeds a rate. Other types of bands are not known to
-// Open vSwitch.
+// MeterBand drops packets above a rate. Open vSwitch supports no other type of band.
 type MeterBand struct{ Rate, Burst uint32 }
 
 // Reserved meter ids.
@@ -45,10 +44,10 @@ type MeterStats struct {
 	Bands          []BandStats
 }
 
-// BandStats are the counters of a band: what it dropped.
+// BandStats count the packets that a band dropped.
 type BandStats struct{ Packets, Bytes uint64 }
 
-// MeterFeatures say what meters a switch can do. MaxMeters 0: none.
+// MeterFeatures are the limits of a switch on meters. MaxMeters 0: meters are not supported.
 type MeterFeatures struct {
 	MaxMeters uint32
 	BandTypes uint32 // bit 1: drop
@@ -57,7 +56,7 @@ type MeterFeatures struct {
 	MaxColor  uint8
 }
 
-// MeterCommand says what a MeterMod does.
+// MeterCommand is the command of a MeterMod.
 type MeterCommand uint16
 
 // Commands.
@@ -67,8 +66,8 @@ const (
 	MeterDelete
 )
 
-// MeterMod changes the meter table. Open vSwitch refuses it inside a bundle:
-// add meters before, delete them after.
+// MeterMod changes the meter table. Open vSwitch does not accept it in a bundle: add meters before the
+// bundle, delete them after it.
 type MeterMod struct {
 	Command MeterCommand
 	Meter   Meter
@@ -81,8 +80,8 @@ func (m MeterMod) String() string {
 
 var meterCommands = []string{"add", "modify", "delete"}
 
-// Equal tells whether two meters are the same to a switch, which makes up
-// bursts that were not asked for. One that is not understood is like no other.
+// Equal reports whether two meters are the same to a switch, which sets a burst where none was
+// requested. A meter that could not be decoded equals no other.
 func (m Meter) Equal(n Meter) bool {
 	return m.Err == nil && n.Err == nil && m.ID == n.ID && m.Flags == n.Flags && slices.EqualFunc(m.Bands, n.Bands, func(a, b MeterBand) bool {
 		return a.Rate == b.Rate && (a.Burst == b.Burst || m.Flags&MeterBurst == 0)
@@ -157,9 +156,8 @@ func (d *decoder) meterMod() Message {
 	return m
 }
 
-// meter reads one entry of a meter configuration, which is all there is. Where
-// no burst was asked for the switch reports one of its own making; it is left
-// out, so that what was written is what is read.
+// meter reads one entry of a meter configuration, which must fill the decoder. Where no burst was
+// requested the switch reports its own; it is omitted, so that meters read back equal those written.
 func (d *decoder) meter() Meter {
 	d.skip(2)
 	m := Meter{Flags: MeterFlags(d.u16()), ID: d.u32()}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// multipartKind says what a multipart request asks for.
+// multipartKind is the type of a multipart request.
 type multipartKind uint16
 
 // Kinds of multipart requests.
@@ -28,10 +28,10 @@ func (k multipartKind) String() string {
 		6: "group statistics", 7: "group", 8: "", 9: "meter statistics", 10: "meter", 11: "meter features", 12: "", 13: "port"})
 }
 
-// multipartMore says that another part of the reply follows.
+// multipartMore is the flag that another part of the reply follows.
 const multipartMore = 1
 
-// multipartRequest asks for a list of things. Its body is of the kind's form.
+// multipartRequest requests a list. The form of its body depends on the kind.
 type multipartRequest struct {
 	kind multipartKind
 	body func(e *encoder)
@@ -80,15 +80,15 @@ func (d *decoder) multipartRequest() Message {
 	return multipartRequest{kind: kind, body: func(e *encoder) { e.raw(body) }}
 }
 
-// FlowFilter says which flows are asked for; the zero value, all.
+// FlowFilter selects flows; the zero value selects all.
 type FlowFilter struct {
 	OneTable   bool // only those in Table
 	Table      uint8
-	Cookie     uint64 // only those whose cookie agrees under CookieMask
+	Cookie     uint64 // only flows whose cookie equals Cookie in the bits of CookieMask
 	CookieMask uint64
-	OutPort    uint32 // only those that output there; 0: any
+	OutPort    uint32 // only flows that output to it; 0: any
 	OutGroup   uint32
-	Match      Match // only those at least as specific
+	Match      Match // only flows that are at least as specific
 }
 
 func (f FlowFilter) encode(e *encoder) {
@@ -126,7 +126,7 @@ func (d *decoder) tableStats() TableStats {
 	return s
 }
 
-// Description is what the switch says of itself.
+// Description identifies the switch: manufacturer, hardware, software.
 type Description struct {
 	Manufacturer, Hardware, Software, SerialNumber, Datapath string
 }
@@ -135,7 +135,7 @@ func (d *decoder) description() Description {
 	return Description{d.text(256), d.text(256), d.text(256), d.text(32), d.text(256)}
 }
 
-// Sizes of entries that have no length of their own.
+// Sizes of entries without a length of their own.
 const (
 	tableStatsSize = 24
 	portStatsSize  = 112
@@ -148,12 +148,12 @@ const (
 	lengthAfterID = 4
 )
 
-// sized reads entries that have a length at an offset, to the end.
+// sized reads all remaining entries, whose length is at an offset within each.
 func sized[T any](d *decoder, at int, read func(d *decoder) T) []T {
 	return entries(d, func() *decoder { return d.element(at) }, read)
 }
 
-// fixed reads entries of the same size, to the end.
+// fixed reads all remaining entries, which have the same size.
 func fixed[T any](d *decoder, size int, read func(d *decoder) T) []T {
 	return entries(d, func() *decoder { return d.sub(size) }, read)
 }

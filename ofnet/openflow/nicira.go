@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Messages with which Open vSwitch extends OpenFlow.
+// Nicira messages, with which Open vSwitch extends OpenFlow.
 const (
 	nxSetPacketInFormat = 16
 	nxResume            = 28
@@ -18,13 +18,13 @@ const (
 // continuations.
 const packetInFormat2 = 2
 
-// setPacketInFormat says in which form packets are sent to us.
+// setPacketInFormat selects the format of packet-ins on this connection.
 type setPacketInFormat struct{ format uint32 }
 
-// packetIn2 is a packet-in in Nicira's form; it is only written by tests.
+// packetIn2 is a packet-in in Nicira's format; only tests write it.
 type packetIn2 struct{ PacketIn }
 
-// resume lets a packet go on.
+// resume continues the processing of a paused packet.
 type resume struct{ PacketIn }
 
 func (setPacketInFormat) messageType() Type { return TypeExperimenter }
@@ -52,14 +52,14 @@ func (r resume) encodeBody(e *encoder) {
 	e.packet(r.PacketIn)
 }
 
-// CTFlush ends tracked connections of a zone: those made to an address and port and
-// translated to another one, or those of an address, made by it or answered by it. Open vSwitch has it since 3.1.
+// CTFlush deletes tracked connections of a zone: those made to an address and port and translated to
+// another one, or those of an address, as client or as server. Open vSwitch supports it since 3.1.
 type CTFlush struct {
 	Zone     uint16
 	Protocol uint8          // 0: all
-	By       netip.Addr     // who has made the connections; zero: anybody
-	To       netip.AddrPort // where the connections were made to; zero: anywhere; port 0: all
-	From     netip.AddrPort // where their answers come from; zero: anywhere; port 0: from any port
+	By       netip.Addr     // client that made the connections; zero: any
+	To       netip.AddrPort // destination before translation; zero: any; port 0: any port
+	From     netip.AddrPort // source of the replies; zero: any; port 0: any port
 }
 
 func (CTFlush) messageType() Type { return TypeExperimenter }
@@ -78,7 +78,7 @@ func (f CTFlush) String() string {
 	return fmt.Sprintf("end connections of protocol %d to %s that %s answers, zone %d", f.Protocol, f.To, f.From, f.Zone)
 }
 
-// Compare orders flushes: by who has made the connections, by what connections are made to, then by who answers them.
+// Compare orders flushes by client, then by destination, then by source of the replies.
 func (f CTFlush) Compare(other CTFlush) int {
 	return cmp.Or(cmp.Compare(f.Zone, other.Zone), f.By.Compare(other.By), f.To.Compare(other.To), cmp.Compare(f.Protocol, other.Protocol), f.From.Compare(other.From))
 }
@@ -131,8 +131,8 @@ const (
 	packetContinuation = 8
 )
 
-// packet appends a packet as a list of properties. The switch trusts the
-// continuation for all but data and metadata.
+// packet appends a packet as a list of properties. Everything but data and metadata is taken from the
+// continuation, which the switch trusts.
 func (e *encoder) packet(p PacketIn) {
 	e.property(true, packetData, func() { e.raw(p.Data) })
 	e.property(p.TotalLen != len(p.Data), packetFullLen, func() { e.u32(uint32(p.TotalLen)) })
@@ -144,7 +144,7 @@ func (e *encoder) packet(p PacketIn) {
 	e.property(len(p.Continuation) > 0, packetContinuation, func() { e.zeros(4); e.raw(p.Continuation) })
 }
 
-// packet reads the properties of a packet. Those we do not know are skipped.
+// packet reads the properties of a packet. Unknown ones are skipped.
 func (d *decoder) packet() PacketIn {
 	var p PacketIn
 	d.properties(func(kind uint16, body *decoder) {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// PackedFlow is a flow as the bytes of its MatchKey and its Effect. Whoever
-// keeps hundreds of thousands of flows keeps them packed: they take a third of
-// the memory, are compared as texts, and are sent as they are.
+// PackedFlow is a flow as the bytes of its MatchKey and its Effect. It takes a third of the memory of
+// a Flow, is compared as strings and is sent without encoding; use it to store hundreds of thousands
+// of flows.
 type PackedFlow struct{ Key, Effect string }
 
-// Pack packs a flow; a flow that cannot be expressed is an error.
+// Pack packs a flow. It returns an error if the flow cannot be encoded.
 func Pack(f Flow) (PackedFlow, error) {
 	if err := f.Match.Canonical().check(); err != nil && f.rawMatch() == nil {
 		return PackedFlow{}, fmt.Errorf("flow %s: %w", f, err)
@@ -25,21 +25,21 @@ const (
 	keyMatch    = 3
 )
 
-// Table is the flow's table.
+// Table returns the flow's table.
 func (p PackedFlow) Table() uint8 { return p.Key[0] }
 
-// Priority is the flow's priority.
+// Priority returns the flow's priority.
 func (p PackedFlow) Priority() uint16 {
 	return binary.BigEndian.Uint16([]byte(p.Key[keyPriority:keyMatch]))
 }
 
-// Cookie is the flow's cookie.
+// Cookie returns the flow's cookie.
 func (p PackedFlow) Cookie() uint64 { return binary.BigEndian.Uint64([]byte(p.Effect[:8])) }
 
 // Flow unpacks the flow.
 func (p PackedFlow) Flow() Flow { return p.Entry().Flow().Flow }
 
-// Entry returns the flow as an answer of the switch would have it.
+// Entry returns the flow as it would be in a reply of the switch.
 func (p PackedFlow) Entry() FlowEntry {
 	head := &decoder{b: []byte(p.Effect[:effectHead])}
 	f := FlowEntry{Table: p.Table(), Priority: p.Priority(), Cookie: head.u64()}

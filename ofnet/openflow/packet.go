@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// PacketIn is a packet the switch sends to us.
+// PacketIn is a packet that the switch sends to the controller.
 type PacketIn struct {
 	Reason   PacketInReason
 	Table    uint8
 	Cookie   uint64
-	TotalLen int    // of the packet, if Data is only its beginning
+	TotalLen int    // length of the packet, of which Data may be only the beginning
 	Match    Match  // in_port, tunnel, metadata, registers
 	UserData []byte // of the Controller action that sent it
 	Data     []byte
-	// Continuation is where the packet stands, if it was sent with Pause: the
-	// switch waits for Resume. It is the switch's own business what is in it.
+	// Continuation is the pipeline state of a packet that was sent with Pause: the switch waits for
+	// Resume. It is opaque.
 	Continuation []byte
 }
 
-// PacketInReason says why a packet was sent to us.
+// PacketInReason is the reason why a packet was sent to the controller.
 type PacketInReason uint8
 
 // Reasons. The zero value of Controller.Reason is that of a table miss, as on the wire.
@@ -29,7 +29,7 @@ const (
 	ReasonInvalidTTL
 )
 
-// InPort returns the port the packet came in by.
+// InPort returns the port by which the packet entered the switch.
 func (p PacketIn) InPort() uint32 {
 	port, _ := p.Match.exact(FieldInPort)
 	return uint32(port)
@@ -40,7 +40,7 @@ func (p PacketIn) String() string {
 	return fmt.Sprintf("packet-in table=%d cookie=%#x %s (%d bytes)", p.Table, p.Cookie, p.Match, len(p.Data))
 }
 
-// PacketOut makes the switch do actions on a packet of ours.
+// PacketOut makes the switch apply actions to the packet in Data.
 type PacketOut struct {
 	InPort  uint32 // 0: PortController
 	Actions []Action
@@ -52,23 +52,23 @@ func (p PacketOut) String() string {
 	return fmt.Sprintf("packet-out of %d bytes actions=%s", len(p.Data), actionList(p.Actions))
 }
 
-// PacketOut has the switch handle a packet of ours.
+// PacketOut sends a packet-out and waits until the switch has processed it.
 func (c *Conn) PacketOut(ctx context.Context, packet PacketOut) error { return c.Send(ctx, packet) }
 
-// Resume lets a packet that was sent to us with Pause go on where it stood,
-// with what was changed of it: its data, and the registers of its match.
+// Resume continues the processing of a packet that was sent with Pause, with changes to its data and
+// to the registers of its match.
 func (c *Conn) Resume(ctx context.Context, packet PacketIn) error {
 	return c.Send(ctx, resume{packet})
 }
 
-// FlowRemoved tells that a flow with FlowSendRemoved is gone. It says which
-// one, but not what its actions were.
+// FlowRemoved reports that a flow with FlowSendRemoved was removed. It identifies the flow, but does
+// not have its actions.
 type FlowRemoved struct {
 	FlowStats
 	Reason FlowRemovedReason
 }
 
-// FlowRemovedReason says why a flow is gone.
+// FlowRemovedReason is the reason why a flow was removed.
 type FlowRemovedReason uint8
 
 // Reasons.
@@ -84,8 +84,8 @@ func (r FlowRemoved) String() string {
 	return fmt.Sprintf("flow removed (reason %d): %s", r.Reason, r.Flow)
 }
 
-// SetAsync says which events the switch sends over this connection: a bit for
-// each reason. Over its management socket it sends none at first.
+// SetAsync selects the events that the switch sends over this connection: a bit for each reason. Over
+// its management socket it sends none by default.
 type SetAsync struct{ PacketIn, PortStatus, FlowRemoved uint32 }
 
 // String names the message in errors.
@@ -98,8 +98,8 @@ func (PacketOut) messageType() Type   { return TypePacketOut }
 func (FlowRemoved) messageType() Type { return TypeFlowRemoved }
 func (SetAsync) messageType() Type    { return TypeSetAsync }
 
-// encodeBody makes a packet-in of OpenFlow 1.3, which has no room for user data
-// and continuation. The switch sends those of Nicira's: nicira.go.
+// encodeBody writes a packet-in of OpenFlow 1.3, which has no user data and no continuation. The
+// switch sends Nicira's format instead: nicira.go.
 func (p PacketIn) encodeBody(e *encoder) {
 	e.u32(noBufferID)
 	e.u16(uint16(p.TotalLen))
@@ -173,8 +173,8 @@ func (d *decoder) flowRemoved() Message {
 	return r
 }
 
-// The masks of a SetAsync stand in pairs, for a controller that may change the
-// switch and for one that may not. We are always the first.
+// The masks of a SetAsync come in pairs, for controllers that may change the switch and for those that
+// may not. The first of each pair applies here.
 func (a SetAsync) encodeBody(e *encoder) {
 	for _, mask := range [...]uint32{a.PacketIn, a.PortStatus, a.FlowRemoved} {
 		e.u32(mask)

@@ -19,18 +19,18 @@ type Port struct {
 
 // Bits of Port.Config and Port.State.
 const (
-	PortDown     uint32 = 1 << 0 // config: set down by the administrator
+	PortDown     uint32 = 1 << 0 // config: administratively down
 	PortLinkDown uint32 = 1 << 0 // state
-	PortLive     uint32 = 1 << 2 // state: alive, for fast failover groups
+	PortLive     uint32 = 1 << 2 // state: live, for fast failover groups
 )
 
-// PortStatus tells of a change of a port.
+// PortStatus reports a change of a port.
 type PortStatus struct {
 	Reason PortReason
 	Port   Port
 }
 
-// PortReason says what happened to a port.
+// PortReason is the kind of change of a port.
 type PortReason uint8
 
 // Reasons.
@@ -45,8 +45,8 @@ func (s PortStatus) String() string {
 	return fmt.Sprintf("port %s: %d (%s)", name(s.Reason, []string{"added", "deleted", "modified"}), s.Port.No, s.Port.Name)
 }
 
-// PortStats are the counters of a port. Open vSwitch reports counters that it
-// does not keep as all ones.
+// PortStats are the counters of a port. Open vSwitch reports counters that it does not maintain as all
+// ones.
 type PortStats struct {
 	No                                     uint32
 	RxPackets, TxPackets, RxBytes, TxBytes uint64

@@ -6,9 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// prerequisite is what must be known of a packet before a field of it means
-// anything: the switch refuses arp_spa in a match that does not say "ARP".
-// An empty list asks nothing.
+// prerequisite is what a match must contain before a field is meaningful: the switch refuses arp_spa
+// in a match without the eth_type of ARP. An empty list is no condition.
 type prerequisite struct {
 	ethTypes  []uint16
 	ipProtos  []uint8
@@ -55,8 +54,8 @@ var (
 	advert    = prerequisite{ethTypes: ipv6.ethTypes, ipProtos: icmpv6.ipProtos, icmpTypes: []uint8{NDAdvert}}
 )
 
-// missing returns the first field that the match lacks, or has with a value
-// that rules the prerequisite out; 0 if the prerequisite is met.
+// missing returns the first field that the match lacks, or has with a value that violates the
+// prerequisite; 0 if the prerequisite is met.
 func (p *prerequisite) missing(m Match) Field {
 	switch {
 	case len(p.ethTypes) > 0 && !hasOneOf(m, FieldEthType, p.ethTypes):
@@ -83,8 +82,8 @@ func hasTag(m Match) bool {
 	return ok && fm.Value.Lo&fm.Mask.Lo&VLANPresent != 0
 }
 
-// isTracked tells whether only packets of known connections fit: of some state
-// that only those have, or tracked and not found invalid.
+// isTracked reports whether the match fits only packets of valid tracked connections: it requires a
+// state that only those have, or "tracked and not invalid".
 func isTracked(m Match) bool {
 	const known = CTNew | CTEst | CTRel | CTRpl | CTSNAT | CTDNAT
 	fm, _ := m.Get(FieldCTState)

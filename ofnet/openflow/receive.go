@@ -10,8 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// read takes in what the switch sends, until the stream ends or is no
-// OpenFlow any more: after a frame that makes no sense, no other can.
+// read receives messages until the stream ends or a frame is malformed; no later frame can be found
+// after that.
 func (c *Conn) read() error {
 	stream := bufio.NewReaderSize(c.nc, 1<<16)
 	for {
@@ -29,9 +29,8 @@ func (c *Conn) read() error {
 	}
 }
 
-// receive handles one message. A body that can't be understood is the error of
-// the request it answers; if it answers none it is reported and ignored. Only
-// a broken header is an error here.
+// receive handles one message. A body that cannot be decoded is the error of the request it answers;
+// if it answers none it is logged and ignored. Only a malformed header is returned as an error.
 func (c *Conn) receive(frame []byte) error {
 	h, d, err := open(frame)
 	if err != nil {
@@ -61,8 +60,8 @@ func (c *Conn) receive(frame []byte) error {
 	return nil
 }
 
-// complain reports a message that is ignored. A switch that sends garbage sends
-// much of it: the log gets the first one.
+// complain logs a message that is ignored. A switch that sends malformed messages sends many: only the
+// first is logged.
 func (c *Conn) complain(err error) {
 	level := logrus.WarnLevel
 	if c.garbled++; c.garbled > 1 {
@@ -71,7 +70,7 @@ func (c *Conn) complain(err error) {
 	c.options.Log.WithError(err).Logf(level, "switch %s: message %d that is ignored", c.target, c.garbled)
 }
 
-// settle gives an answer to whom it belongs, and tells whether there is one.
+// settle passes a reply to the request with that id, and reports whether there is one.
 func (c *Conn) settle(xid uint32, reply Message, err error) bool {
 	if part, ok := reply.(multipartReply); ok && err == nil {
 		c.pass(xid, part)
@@ -112,8 +111,8 @@ func (c *Conn) answerEcho(xid uint32, request EchoRequest) error {
 	}
 }
 
-// event queues an event for OnEvent. One that finds the queue full is dropped:
-// the switch must not be able to stop us from reading.
+// event queues an event for OnEvent. If the queue is full the event is dropped: reading must never
+// block on OnEvent.
 func (c *Conn) event(m Message) {
 	if c.options.OnEvent == nil {
 		return

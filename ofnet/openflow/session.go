@@ -4,19 +4,19 @@ import "fmt"
 
 // Messages about the session itself.
 
-// Hello opens a session. Versions has a bit for each version that is spoken.
+// Hello opens a session. Versions has a bit for each supported version.
 type Hello struct{ Versions uint32 }
 
-// EchoRequest asks whether the other side is there; it returns Data.
+// EchoRequest probes the peer, which replies with the same Data.
 type EchoRequest struct{ Data []byte }
 
 // EchoReply answers an EchoRequest.
 type EchoReply struct{ Data []byte }
 
-// FeaturesRequest asks what the switch is.
+// FeaturesRequest requests the features of the switch.
 type FeaturesRequest struct{}
 
-// Features say what the switch is.
+// Features describe the switch.
 type Features struct {
 	DatapathID   uint64
 	Buffers      uint32
@@ -25,16 +25,15 @@ type Features struct {
 	Capabilities uint32
 }
 
-// SetConfig says how much of a packet to send us, and how the switch is to treat
-// all fragments. Open vSwitch sends no events over a connection made to its
-// management socket before this was said.
+// SetConfig sets how much of a packet is sent to the controller, and the treatment of fragments. Over
+// a connection to its management socket Open vSwitch sends no events before it has received this.
 type SetConfig struct{ Flags, MissSendLen uint16 }
 
 // FragmentsHavePorts makes matches on ports see those of a first fragment
 // (Nicira extension). Otherwise, and in later fragments, they are zero.
 const FragmentsHavePorts = 3
 
-// BarrierRequest asks for an answer when all before it has been done.
+// BarrierRequest requests a reply once all earlier messages have been processed.
 type BarrierRequest struct{}
 
 // BarrierReply answers a BarrierRequest.
@@ -84,8 +83,7 @@ func (m Features) encodeBody(e *encoder) {
 	e.u32(0)
 }
 
-// hello reads the elements of a hello; those we do not know are skipped, as
-// the specification wants it.
+// hello reads the elements of a hello; unknown ones are skipped, as the specification requires.
 func (d *decoder) hello() Message {
 	var h Hello
 	for d.more() {

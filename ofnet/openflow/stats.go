@@ -62,17 +62,17 @@ func (c *Conn) MeterStats(ctx context.Context) ([]MeterStats, error) {
 
 func everyMeter(e *encoder) { e.u32(MeterAll); e.zeros(4) }
 
-// MeterFeatures returns what meters the switch can do.
+// MeterFeatures returns the limits of the switch on meters.
 func (c *Conn) MeterFeatures(ctx context.Context) (MeterFeatures, error) {
 	return one(ctx, c, multipartRequest{kind: partMeterFeatures}, (*decoder).meterFeatures)
 }
 
-// Description returns what the switch says of itself.
+// Description returns the description of the switch.
 func (c *Conn) Description(ctx context.Context) (Description, error) {
 	return one(ctx, c, multipartRequest{kind: partDesc}, (*decoder).description)
 }
 
-// one asks for a single thing.
+// one requests a reply that has a single item.
 func one[T any](ctx context.Context, c *Conn, request multipartRequest, read func(d *decoder) T) (T, error) {
 	var none T
 	things, err := list(ctx, c, request, func(d *decoder) []T { return []T{read(d)} })

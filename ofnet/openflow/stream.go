@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// list asks for a list of things and reads the answer.
+// list requests a list and returns the items of the reply.
 func list[T any](ctx context.Context, c *Conn, request multipartRequest, read func(d *decoder) []T) ([]T, error) {
 	x, err := c.ask(ctx, request, nil)
 	if err != nil {
@@ -27,18 +27,18 @@ func list[T any](ctx context.Context, c *Conn, request multipartRequest, read fu
 	return things, nil
 }
 
-// streamed is how many parts of an answer, of 64 KiB at most, wait for their
-// reader. When there are more, the switch waits.
+// streamed is how many parts of a reply, of up to 64 KiB each, wait for their reader. Then the switch
+// has to wait.
 const streamed = 16
 
-// stream takes the parts of an answer to the one who asked, as they come in:
-// an answer of any length occupies the memory of a few parts.
+// stream passes the parts of a reply to the requester as they arrive: a reply of any length occupies
+// the memory of a few parts.
 type stream struct {
 	parts chan []byte
-	left  chan struct{} // closed when nobody reads any more
+	left  chan struct{} // closed when the requester has stopped reading
 }
 
-// pass hands a part to the stream of its request, if it has one.
+// pass passes a part to the stream of its request, if it has one.
 func (c *Conn) pass(xid uint32, part multipartReply) {
 	c.mu.Lock()
 	x, ok := c.waiting[xid]
@@ -53,10 +53,9 @@ func (c *Conn) pass(xid uint32, part multipartReply) {
 	}
 }
 
-// EachFlow calls a function for each flow in the switch that passes the filter,
-// in the switch's order. The switch goes on while we read: a flow that is
-// changed meanwhile may be seen before or after. An error of the function ends
-// the reading and is returned.
+// EachFlow calls a function for each flow in the switch that passes the filter, in the switch's order.
+// This is not a snapshot: a flow that is changed meanwhile may be seen before or after its change. If
+// the function returns an error, EachFlow stops and returns it.
 func (c *Conn) EachFlow(ctx context.Context, filter FlowFilter, do func(FlowEntry) error) error {
 	request := multipartRequest{partFlow, filter.encode}
 	s := &stream{parts: make(chan []byte, streamed), left: make(chan struct{})}
@@ -80,7 +79,7 @@ func (c *Conn) EachFlow(ctx context.Context, filter FlowFilter, do func(FlowEntr
 	}
 }
 
-// lastParts reads what came in before the answer was complete.
+// lastParts processes the parts that arrived before the reply was complete.
 func (c *Conn) lastParts(x *exchange, s *stream, do func(FlowEntry) error) error {
 	for x.err == nil {
 		select {
@@ -95,7 +94,7 @@ func (c *Conn) lastParts(x *exchange, s *stream, do func(FlowEntry) error) error
 	return x.err
 }
 
-// eachEntry reads the flows of one part; an entry never spans two.
+// eachEntry processes the flows of one part; no entry spans two parts.
 func (c *Conn) eachEntry(part []byte, do func(FlowEntry) error) error {
 	d := &decoder{b: part}
 	for d.more() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// encoder appends to a message. The first error sticks.
+// encoder appends to a message. The first error is retained.
 type encoder struct {
 	b   []byte
 	err error
@@ -25,7 +25,7 @@ func (e *encoder) zeros(n int) {
 	}
 }
 
-// pad8 fills what began at start up to a multiple of 8 bytes.
+// pad8 pads the bytes since start to a multiple of 8.
 func (e *encoder) pad8(start int) { e.zeros((8 - (len(e.b)-start)%8) % 8) }
 
 // length writes the number of bytes since start into the 16 bits at offset at.
@@ -44,8 +44,8 @@ func (e *encoder) fail(format string, args ...any) {
 	}
 }
 
-// decoder takes a message apart. Reading past the end yields zeros and an
-// error that sticks; nothing it returns is larger than what it was given.
+// decoder reads a message. Reading past the end yields zeros and sets an error that is retained; no
+// result is larger than the input.
 type decoder struct {
 	b   []byte
 	err error
@@ -58,10 +58,10 @@ func (d *decoder) fail(format string, args ...any) {
 	d.b = nil
 }
 
-// more tells whether there is something left to read.
+// more reports whether unread bytes are left.
 func (d *decoder) more() bool { return d.err == nil && len(d.b) > 0 }
 
-// take returns the next n bytes: a part of the message, not a copy.
+// take returns the next n bytes as a slice of the message, not a copy.
 func (d *decoder) take(n int) []byte {
 	if n < 0 || n > len(d.b) {
 		d.fail("%d bytes where %d are needed", len(d.b), n)
@@ -102,10 +102,10 @@ func (d *decoder) u64() uint64 {
 	return 0
 }
 
-// copied returns the next n bytes as the caller's own; nil for none.
+// copied returns a copy of the next n bytes; nil for none.
 func (d *decoder) copied(n int) []byte { return append([]byte(nil), d.take(n)...) }
 
-// rest returns all that is left, as the caller's own.
+// rest returns a copy of all remaining bytes.
 func (d *decoder) rest() []byte { return d.copied(len(d.b)) }
 
 // sub returns a decoder for the next n bytes.
@@ -114,15 +114,15 @@ func (d *decoder) sub(n int) *decoder {
 	return &decoder{b: b, err: d.err}
 }
 
-// join makes the error of a part the error of the whole.
+// join sets the error of a part as the error of the whole.
 func (d *decoder) join(part *decoder, what string) {
 	if part.err != nil && d.err == nil {
 		d.fail("%s: %w", what, part.err)
 	}
 }
 
-// element returns a decoder for the next element of a list, whose length, at
-// the given offset, counts all of it and is a multiple of 8.
+// element returns a decoder for the next element of a list. The length of the element, at the given
+// offset, includes its header and is a multiple of 8.
 func (d *decoder) element(at int) *decoder {
 	if at+2 > len(d.b) {
 		d.fail("%d bytes of an element where %d are needed", len(d.b), at+2)
@@ -136,8 +136,8 @@ func (d *decoder) element(at int) *decoder {
 	return d.sub(n)
 }
 
-// properties reads properties to the end. Each is padded to 8 bytes, which its
-// length does not count; the last need not be.
+// properties reads all properties. Each is padded to 8 bytes, which its length excludes; the padding
+// of the last may be missing.
 func (d *decoder) properties(read func(kind uint16, body *decoder)) {
 	for d.more() {
 		kind, n := d.u16(), int(d.u16())

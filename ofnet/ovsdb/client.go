@@ -15,40 +15,39 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Pauses between attempts to connect: the server is on the same machine, and
-// comes back soon if it was restarted.
+// Pauses between attempts to connect: the server is on the same machine, and a restart is short.
 const (
 	firstPause  = 50 * time.Millisecond
 	longestWait = 2 * time.Second
-	handshake   = 10 * time.Second // for schema and snapshot
+	handshake   = 10 * time.Second // limit for schema and snapshot
 )
 
 // Config of a Client.
 type Config struct {
 	Target   string // unix:PATH or tcp:HOST:PORT
 	Database string // default Open_vSwitch
-	Lock     string // to hold while writing, see lock.go; "": none. Letters, digits and underscores
+	Lock     string // required for writing, see lock.go; "": none. Letters, digits and underscores
 	Options  Options
 	Log      *logrus.Entry
-	// OnUpdate, which may be nil, is called after every change of the copy or
-	// of the connection, once per transaction. It must return soon.
+	// OnUpdate, which may be nil, is called after every change of the copy or of the connection, once per
+	// transaction. It must not block.
 	OnUpdate func()
 }
 
-// Client keeps a connection and a copy of the watched tables.
+// Client maintains a connection and a copy of the watched tables.
 type Client struct {
 	config Config
 	tables []Watched
 
 	version atomic.Uint64 // of the copy
 
-	mu      sync.RWMutex // the copy, conn, lock and changed
+	mu      sync.RWMutex // guards the copy, conn, lock and changed
 	conn    *Conn        // nil: not connected
 	lock    lockState
 	changed chan struct{}
 }
 
-// New makes a client of the tables; Run connects it.
+// New returns a client for the tables; Run connects it.
 func New(config Config, tables ...Watched) (*Client, error) {
 	if config.Database == "" {
 		config.Database = "Open_vSwitch"
@@ -65,10 +64,10 @@ func New(config Config, tables ...Watched) (*Client, error) {
 	return c, nil
 }
 
-// Run keeps the connection until ctx is done.
+// Run maintains the connection until ctx ends.
 func (c *Client) Run(ctx context.Context) error {
 	wait := retry.NewPacer(firstPause, longestWait)
-	var trouble logging.Trouble // the same is told once in a while
+	var trouble logging.Trouble // the same error is logged only once in a while
 	for {
 		synced, err := c.session(ctx)
 		if ctx.Err() != nil {
@@ -87,8 +86,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// session lives as long as one connection; synced tells whether it got as far
-// as a snapshot.
+// session lasts as long as one connection; synced reports whether it received a snapshot.
 func (c *Client) session(ctx context.Context) (synced bool, err error) {
 	options := c.config.Options
 	options.Notify = c.notified
@@ -100,7 +98,7 @@ func (c *Client) session(ctx context.Context) (synced bool, err error) {
 	if err := c.subscribe(ctx, conn); err != nil {
 		return false, err
 	}
-	// Last, so that whoever gets the lock knows what its owner before has done.
+	// Last, so that the copy has all that the previous owner wrote before this client owns the lock.
 	if err := c.askLock(ctx, conn); err != nil {
 		return false, err
 	}
@@ -114,7 +112,7 @@ func (c *Client) session(ctx context.Context) (synced bool, err error) {
 	}
 }
 
-// subscribe checks the schema, asks for the tables and takes the snapshot.
+// subscribe checks the schema, requests the tables and applies the snapshot.
 func (c *Client) subscribe(ctx context.Context, conn *Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -138,7 +136,7 @@ func (c *Client) subscribe(ctx context.Context, conn *Conn) error {
 	return nil
 }
 
-// notified takes notifications; those that nobody knows are not ours.
+// notified handles notifications and ignores unknown ones.
 func (c *Client) notified(method string, params json.RawMessage) error {
 	switch method {
 	case "update":
@@ -149,7 +147,7 @@ func (c *Client) notified(method string, params json.RawMessage) error {
 	return nil
 }
 
-// updated takes [monitor, table-updates].
+// updated handles the parameters [monitor, table-updates].
 func (c *Client) updated(params json.RawMessage) error {
 	var pair []json.RawMessage
 	if err := json.Unmarshal(params, &pair); err != nil {
@@ -161,7 +159,7 @@ func (c *Client) updated(params json.RawMessage) error {
 	return c.apply(pair[1], false)
 }
 
-// apply brings what one transaction changed into the copy, then tells.
+// apply applies the changes of one transaction to the copy, then delivers the events.
 func (c *Client) apply(raw json.RawMessage, snapshot bool) error {
 	var updates map[string]map[UUID]rowUpdate
 	if err := json.Unmarshal(raw, &updates); err != nil {
@@ -178,7 +176,7 @@ func (c *Client) apply(raw json.RawMessage, snapshot bool) error {
 	return nil
 }
 
-// applyTables changes all tables or, if one of them makes no sense, none.
+// applyTables changes all tables or, if the update of one is malformed, none.
 func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot bool) (events []func(), err error) {
 	var commits []func() []func()
 	for _, table := range c.tables {
@@ -201,8 +199,8 @@ func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot boo
 	return events, nil
 }
 
-// Version is another one whenever the copy may be. What was found after it was asked
-// for holds as long as it is the same.
+// Version changes with every change of the copy. What was read after a call is up to date as long as the version
+// is the same.
 func (c *Client) Version() uint64 { return c.version.Load() }
 
 func (c *Client) connected(conn *Conn) {
@@ -215,7 +213,7 @@ func (c *Client) connected(conn *Conn) {
 	c.tell()
 }
 
-// tell wakes those in Wait and calls OnUpdate.
+// tell wakes waiting calls of Wait, and calls OnUpdate.
 func (c *Client) tell() {
 	c.mu.Lock()
 	close(c.changed)
@@ -226,7 +224,7 @@ func (c *Client) tell() {
 	}
 }
 
-// Connected tells whether the copy follows the server at this moment.
+// Connected reports whether the copy follows the server at present.
 func (c *Client) Connected() bool { return c.current() != nil }
 
 func (c *Client) current() *Conn {
@@ -235,8 +233,8 @@ func (c *Client) current() *Conn {
 	return c.conn
 }
 
-// Transact runs a transaction, see Conn.Transact. It does not wait for a
-// connection, nor for the lock: without it the transaction is refused.
+// Transact runs a transaction, see Conn.Transact. It waits neither for a connection nor for the lock: without the
+// lock the server refuses the transaction.
 func (c *Client) Transact(ctx context.Context, ops ...Operation) ([]Result, error) {
 	conn := c.current()
 	if conn == nil {
@@ -248,8 +246,8 @@ func (c *Client) Transact(ctx context.Context, ops ...Operation) ([]Result, erro
 	return conn.Transact(ctx, c.config.Database, ops...)
 }
 
-// Wait blocks until the condition holds or fails. It is tried at once and
-// after every change of the copy or of the connection.
+// Wait blocks until the condition returns true or an error. The condition is evaluated at once and after every
+// change of the copy or of the connection.
 func (c *Client) Wait(ctx context.Context, condition func() (bool, error)) error {
 	for {
 		c.mu.RLock()

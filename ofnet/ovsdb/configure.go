@@ -2,9 +2,8 @@ package ovsdb
 
 import "context"
 
-// Configure is Transact for rows that ovs-vswitchd is to act on. It has caught up
-// with them when cur_cfg of the row of Open_vSwitch is at least the configuration
-// that is returned. The results are those of ops.
+// Configure is Transact for rows that ovs-vswitchd applies. It has applied them when cur_cfg in the row of
+// Open_vSwitch is at least the returned config. The results are those of ops.
 func (c *Client) Configure(ctx context.Context, ops ...Operation) (results []Result, config int64, err error) {
 	const root = "Open_vSwitch"
 	results, err = c.Transact(ctx, append(ops,
@@ -16,7 +15,7 @@ func (c *Client) Configure(ctx context.Context, ops ...Operation) (results []Res
 	var row struct {
 		NextCfg int64 `ovsdb:"next_cfg"`
 	}
-	if rows := results[len(ops)+1].Rows; len(rows) > 0 { // none: nobody has initialised the database
+	if rows := results[len(ops)+1].Rows; len(rows) > 0 { // none: the database is not initialised
 		err = DecodeRow(rows[0], &row)
 	}
 	return results[:len(ops)], row.NextCfg, err

@@ -24,10 +24,10 @@ const (
 	writeTimeout         = 10 * time.Second
 )
 
-// Options of a connection; the zero value is good.
+// Options of a connection; the zero value is usable.
 type Options struct {
 	MaxMessage    int                                               // bytes; a longer message ends the connection
-	ProbeInterval time.Duration                                     // silence after which we ask, and wait as long for any sign of life; negative: never
+	ProbeInterval time.Duration                                     // silence after which the peer is probed, and time to answer; negative: no probes
 	Notify        func(method string, params json.RawMessage) error // called in the order of arrival; an error ends the connection
 }
 
@@ -36,9 +36,9 @@ type Conn struct {
 	stream  net.Conn
 	options Options
 	started time.Time
-	heard   atomic.Int64 // when the last byte was received, in nanoseconds after started: the clock may be set meanwhile
+	heard   atomic.Int64 // when the last byte was received, in nanoseconds since started: independent of changes of the clock
 
-	writing sync.Mutex // one message at a time
+	writing sync.Mutex // guards the stream: one message at a time
 
 	mu      sync.Mutex
 	nextID  uint64
@@ -49,9 +49,8 @@ type Conn struct {
 	workers sync.WaitGroup
 }
 
-// pendingCall is a request without an answer. The answer is handled by the
-// reader, before the next message: a monitor's snapshot must be in place when
-// the first update arrives.
+// pendingCall is a request without a response. The reader handles the response before the next message: a
+// monitor's snapshot must be applied before the first update.
 type pendingCall struct {
 	handle func(result json.RawMessage) error
 	answer chan error
@@ -80,7 +79,7 @@ func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
 	return NewConn(stream, options), nil
 }
 
-// NewConn speaks over an established stream, which it owns from now on.
+// NewConn returns a connection over an established stream, and takes ownership of the stream.
 func NewConn(stream net.Conn, options Options) *Conn {
 	if options.MaxMessage <= 0 {
 		options.MaxMessage = defaultMaxMessage
@@ -96,25 +95,24 @@ func NewConn(stream net.Conn, options Options) *Conn {
 	return c
 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended; nil while it lives.
+// Err returns why the connection ended, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection and waits for its goroutines. It must not be
-// called from Notify.
+// Close ends the connection and waits for its goroutines. Notify must not call it.
 func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	c.workers.Wait()
 	return nil
 }
 
-// end closes the stream and fails what waits for an answer.
+// end closes the stream and fails all pending calls.
 func (c *Conn) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +120,7 @@ func (c *Conn) end(cause error) {
 		return
 	}
 	c.err = fault.New(fault.Unavailable, "ovsdb connection ended: %w", cause)
-	_ = c.stream.Close() // nothing more to say to the peer
+	_ = c.stream.Close() // the peer needs no further message
 	for id, call := range c.pending {
 		delete(c.pending, id)
 		call.answer <- c.err
@@ -130,8 +128,7 @@ func (c *Conn) end(cause error) {
 	close(c.done)
 }
 
-// Call sends a request and decodes the result of the answer into result,
-// unless that is nil.
+// Call sends a request and decodes the result of the response into result, unless that is nil.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	return c.call(ctx, method, params, func(raw json.RawMessage) error {
 		if result == nil {
@@ -141,7 +138,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	})
 }
 
-// keepConn is an error of a call that says nothing bad about the connection.
+// keepConn is an error of a call after which the connection remains usable.
 type keepConn struct{ error }
 
 func (k keepConn) Unwrap() error { return k.error }
@@ -153,9 +150,8 @@ func (k keepConn) orNil() error {
 	return k
 }
 
-// call runs handle in the reader, when the answer arrives. An error of handle
-// means that the peer is not to be understood and ends the connection, unless
-// it is a keepConn.
+// call sends a request; the reader calls handle with the response. An error of handle means that the response is
+// malformed and ends the connection, unless it is a keepConn.
 func (c *Conn) call(ctx context.Context, method string, params any, handle func(json.RawMessage) error) error {
 	rawParams, err := json.Marshal(params)
 	if err != nil {
@@ -188,8 +184,7 @@ func (c *Conn) call(ctx context.Context, method string, params any, handle func(
 	return fault.New(fault.Unavailable, "ovsdb %s: no answer: %w", method, context.Cause(ctx))
 }
 
-// send writes one message; a failure ends the connection and with it every
-// pending call, so that there is nothing to return.
+// send writes one message. A failure ends the connection and thereby every pending call, so it returns no error.
 func (c *Conn) send(m message) {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -207,7 +202,7 @@ func (c *Conn) send(m message) {
 	}
 }
 
-// read handles what arrives until the connection ends.
+// read handles received messages until the connection ends.
 func (c *Conn) read() {
 	limited := &limitedReader{conn: c}
 	decoder := json.NewDecoder(limited)
@@ -225,7 +220,7 @@ func (c *Conn) read() {
 	}
 }
 
-// receive handles one message; an error means that the peer makes no sense.
+// receive handles one message; an error means that it is malformed.
 func (c *Conn) receive(m message) error {
 	hasID := len(m.ID) > 0 && !bytes.Equal(m.ID, []byte("null"))
 	switch {
@@ -280,8 +275,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// probe asks for a sign of life after a time of silence and ends the
-// connection if none comes: a peer that hangs does not close its socket.
+// probe sends an echo request after a time of silence, and ends the connection if nothing is received: a peer that
+// hangs does not close its socket.
 func (c *Conn) probe() {
 	interval := c.options.ProbeInterval
 	ticker := time.NewTicker(interval)
@@ -301,7 +296,7 @@ func (c *Conn) probe() {
 			asked = time.Time{}
 		case asked.Before(heard):
 			asked = now
-			// Id 0 is nobody's: the answer only has to arrive.
+			// No call has id 0: it is enough that the response arrives.
 			c.send(message{ID: json.RawMessage("0"), Method: &method, Params: json.RawMessage("[]")})
 		default:
 			c.end(fmt.Errorf("silent for %s", now.Sub(heard).Round(time.Millisecond)))
@@ -310,8 +305,7 @@ func (c *Conn) probe() {
 	}
 }
 
-// limitedReader bounds what one message may take. The decoder reads ahead, so
-// the bound is exact to within its buffer.
+// limitedReader limits the size of a message. The decoder reads ahead, so the limit is exact to within its buffer.
 type limitedReader struct {
 	conn *Conn
 	left int

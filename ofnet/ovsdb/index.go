@@ -1,22 +1,20 @@
 package ovsdb
 
-// Index finds the rows of a table by a text computed from them, without
-// looking at the other rows.
+// Index finds the rows of a table by a key computed from each, without a scan of the table.
 type Index[T any] struct {
 	table *Table[T]
 	key   func(T) string
-	rows  map[string]map[UUID]*T // never with an empty map
+	rows  map[string]map[UUID]*T // has no empty map
 }
 
-// Index adds an index; call it before the table is given to a client. A row
-// whose key is empty is not in it.
+// Index adds an index; call it before the table is passed to a client. Rows with an empty key are not indexed.
 func (t *Table[T]) Index(key func(T) string) *Index[T] {
 	i := &Index[T]{table: t, key: key, rows: map[string]map[UUID]*T{}}
 	t.indexes = append(t.indexes, i)
 	return i
 }
 
-// Rows returns the rows with this key, in no order.
+// Rows returns the rows with this key, unordered.
 func (i *Index[T]) Rows(key string) []T {
 	i.table.mu.RLock()
 	defer i.table.mu.RUnlock()
@@ -28,7 +26,7 @@ func (i *Index[T]) Rows(key string) []T {
 	return rows
 }
 
-// Row returns the only row with this key, or any if there are several.
+// Row returns the row with this key, or any one if there are several.
 func (i *Index[T]) Row(key string) (T, bool) {
 	if rows := i.Rows(key); len(rows) > 0 {
 		return rows[0], true
@@ -37,8 +35,7 @@ func (i *Index[T]) Row(key string) (T, bool) {
 	return none, false
 }
 
-// replace follows the change of a row; either may be nil. It is called under
-// the table's lock.
+// replace applies the change of a row; old or now may be nil. The caller holds the table's lock.
 func (i *Index[T]) replace(id UUID, old, now *T) {
 	if old != nil {
 		key := i.key(*old)

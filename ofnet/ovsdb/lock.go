@@ -7,40 +7,38 @@ import (
 	"slices"
 )
 
-// A client may ask for a lock (RFC 7047, 4.1.8), so that of two programs that
-// write the same rows only one does. The server gives a lock to one connection
-// at a time and takes it back when that ends; others wait in the order in which
-// they asked. While a client waits, its copy follows the database as usual, but
-// the server refuses its transactions.
+// A client may request a lock (RFC 7047, 4.1.8), so that only one of two programs writes the same rows. The server
+// grants a lock to one connection at a time and releases it when that connection ends; others wait in the order of
+// their requests. While a client waits, its copy follows the database as usual, but the server refuses its
+// transactions.
 
-// lockState is what the server has said of our lock on this connection.
+// lockState is the state of the lock as the server has reported it on this connection.
 type lockState uint8
 
 const (
-	lockUnknown   lockState = iota // nothing yet, or not connected
-	lockHeld                       // it is ours
+	lockUnknown   lockState = iota // nothing reported yet, or not connected
+	lockHeld                       // this connection has it
 	lockElsewhere                  // another connection has it
 )
 
-// Owner tells whether transactions can be made: the copy follows the server and
-// the lock, if there is one, is ours.
+// Owner reports whether transactions are possible: the copy follows the server, and this client has the lock, if
+// one is configured.
 func (c *Client) Owner() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.conn != nil && (c.config.Lock == "" || c.lock == lockHeld)
 }
 
-// Excluded tells whether another connection has the lock, as far as is known:
-// an interrupted connection changes nothing in the answer of those who have
-// never lost the lock.
+// Excluded reports whether another connection has the lock, as far as is known. An interrupted connection does not
+// make it true for a client that has had the lock until then.
 func (c *Client) Excluded() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.lock == lockElsewhere
 }
 
-// askLock asks for the lock, on a connection that is not in use yet. The
-// server answers at once whether we have it or have to wait.
+// askLock requests the lock on a connection that is not in use yet. The server's response says whether the lock
+// was granted or has to be waited for.
 func (c *Client) askLock(ctx context.Context, conn *Conn) error {
 	if c.config.Lock == "" {
 		return nil
@@ -61,7 +59,7 @@ func (c *Client) askLock(ctx context.Context, conn *Conn) error {
 	return nil
 }
 
-// lockNotified takes "locked" and "stolen", which name the lock.
+// lockNotified handles "locked" and "stolen", which name the lock.
 func (c *Client) lockNotified(held bool, params json.RawMessage) error {
 	var names []string
 	if err := json.Unmarshal(params, &names); err != nil {
@@ -83,9 +81,8 @@ func (c *Client) noteLock(held bool) {
 	c.tell()
 }
 
-// transactLocked makes a transaction that the server refuses unless the lock
-// is ours at that moment. The check stands at the end, where it does not change
-// the numbers of the caller's operations.
+// transactLocked runs a transaction that the server refuses unless this connection has the lock at that moment.
+// The assertion is the last operation, so that the caller's operations keep their indices.
 func (c *Client) transactLocked(ctx context.Context, conn *Conn, ops []Operation) ([]Result, error) {
 	guarded := append(slices.Clone(ops), Assert(c.config.Lock))
 	results, err := conn.Transact(ctx, c.config.Database, guarded...)

@@ -51,7 +51,7 @@ func triple(column, function string, value any) ([]byte, error) {
 	return json.Marshal([]any{column, function, v})
 }
 
-// Where is the usual selection: rows with this value in that column.
+// Where returns the condition that a column has a value.
 func Where(column string, value any) []Condition {
 	return []Condition{{Column: column, Function: "==", Value: value}}
 }
@@ -59,8 +59,8 @@ func Where(column string, value any) []Condition {
 // All selects every row of a table.
 func All() []Condition { return []Condition{} }
 
-// Insert adds a row. The name, unless empty, stands for the row elsewhere in
-// the transaction: letters, digits and underscores, see UUID.
+// Insert adds a row. The name, unless empty, refers to the row in other operations of the transaction: letters,
+// digits and underscores, see UUID.
 func Insert(table, name string, row Row) Operation {
 	if row == nil {
 		row = Row{}
@@ -68,7 +68,7 @@ func Insert(table, name string, row Row) Operation {
 	return Operation{Op: "insert", Table: table, UUIDName: name, Row: row}
 }
 
-// Select reads columns; none named: all of them.
+// Select reads columns; all if none are named.
 func Select(table string, where []Condition, columns ...string) Operation {
 	return Operation{Op: "select", Table: table, Where: where, Columns: columns}
 }

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Row is a row, or the part of one, as a transaction writes it: values by
-// column. See encode for the Go types a value may have.
+// Row is a full or partial row to write: values by column. See encode for the supported Go types.
 type Row map[string]any
 
 // MarshalJSON writes the wire form.
@@ -24,11 +23,11 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// uuidColumn is the name of the column that every row has. The server never
-// sends it with a row; it is filled from the row's key.
+// uuidColumn is the name of the column that every row has. The server does not send it with a row; it is set from
+// the row's key.
 const uuidColumn = "_uuid"
 
-// layout is what the tags of a struct say about a table.
+// layout is the description of a table by the tags of a struct.
 type layout struct {
 	columns []string       // without _uuid, sorted
 	fields  map[string]int // by column, _uuid included
@@ -62,8 +61,8 @@ func layoutOf(typ reflect.Type) (layout, error) {
 	return l, nil
 }
 
-// decodeRow fills a struct from the columns of a row; columns the struct does
-// not have are left out, columns missing in the row keep the zero value.
+// decodeRow fills a struct from the columns of a row. Columns without a field are ignored; fields without a column
+// have the zero value.
 func (l layout) decodeRow(id UUID, row map[string]json.RawMessage, into reflect.Value) error {
 	for column, raw := range row {
 		index, ok := l.fields[column]

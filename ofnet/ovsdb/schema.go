@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// shape is what a column holds.
+// shape is the type of a column.
 type shape struct {
 	kind  string // "atom", "optional", "set" or "map"
 	key   string // type of the atom, of the elements, or of the keys
@@ -21,7 +21,7 @@ func (s shape) String() string {
 	return s.kind + " of " + s.key
 }
 
-// shapeOfType says what a Go type can hold.
+// shapeOfType returns the type of column that a Go type can hold.
 func shapeOfType(typ reflect.Type) (shape, error) {
 	var s shape
 	var err error
@@ -61,7 +61,7 @@ func atomName(typ reflect.Type) (string, error) {
 	return "", fmt.Errorf("type %s: no wire form", typ)
 }
 
-// databaseSchema is the part of the server's schema that matters here.
+// databaseSchema is the part of the server's schema that is checked.
 type databaseSchema struct {
 	Version string `json:"version"`
 	Tables  map[string]struct {
@@ -103,8 +103,7 @@ func (t *columnType) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// baseType is the name of an atom, or an object with constraints we leave to
-// the server.
+// baseType is the name of an atom, or an object with constraints, which only the server checks.
 type baseType string
 
 // UnmarshalJSON reads either form.
@@ -122,8 +121,8 @@ func (t *baseType) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// check compares a table's struct with the server's schema, so that a column
-// that an older server lacks is named once instead of failing somewhere later.
+// check compares a table's struct with the server's schema, so that a column that an older server lacks is named
+// once, at the start, and does not cause later errors.
 func (s databaseSchema) check(table string, typ reflect.Type, l layout) error {
 	have, ok := s.Tables[table]
 	if !ok {

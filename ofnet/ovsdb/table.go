@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// Table is the client's copy of one table, as structs of type T. Fields carry
-// the tag `ovsdb:"column"`; only those columns are watched. A field tagged
-// "_uuid" takes the row's name. Rows handed out are shared: read, do not write.
+// Table is the client's copy of one table, as structs of type T. Fields have the tag `ovsdb:"column"`; only those
+// columns are watched. A field tagged "_uuid" holds the row's UUID. Returned rows are shared: do not modify them.
 type Table[T any] struct {
 	name     string
 	layout   layout
-	err      error // of the struct, reported by New
+	err      error // in the struct, reported by New
 	onChange func(Change[T])
 	indexes  []*Index[T]
 
@@ -21,13 +20,11 @@ type Table[T any] struct {
 	rows map[UUID]*T
 }
 
-// Change is a difference of the copy. Old is nil for a new row, New for one
-// that is gone.
+// Change is a change of a row. Old is nil for a new row, New for a deleted one.
 type Change[T any] struct{ Old, New *T }
 
-// NewTable declares a table to watch. onChange, which may be nil, is told of
-// every change, in order, after the whole transaction is in the copy; it must
-// return soon and not wait for the client.
+// NewTable declares a table to watch. onChange, which may be nil, is called for every change, in order, after the
+// whole transaction is in the copy; it must not block and must not wait for the client.
 func NewTable[T any](name string, onChange func(Change[T])) *Table[T] {
 	t := &Table[T]{name: name, onChange: onChange, mu: &sync.RWMutex{}, rows: map[UUID]*T{}}
 	t.layout, t.err = layoutOf(reflect.TypeFor[T]())
@@ -45,7 +42,7 @@ func (t *Table[T]) Get(id UUID) (T, bool) {
 	return none, false
 }
 
-// Find returns the first row that fits, in no order.
+// Find returns any row for which fits returns true.
 func (t *Table[T]) Find(fits func(T) bool) (T, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -58,7 +55,7 @@ func (t *Table[T]) Find(fits func(T) bool) (T, bool) {
 	return none, false
 }
 
-// Rows returns all rows, in no order.
+// Rows returns all rows, unordered.
 func (t *Table[T]) Rows() []T {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -75,13 +72,12 @@ type Watched interface {
 	bind(mu *sync.RWMutex) error
 	columns() []string
 	check(s databaseSchema) error
-	// decode understands an update, or a snapshot of the whole table, without
-	// changing the copy. The returned function changes it, under the lock, and
-	// returns the events to deliver.
+	// decode decodes an update, or a snapshot of the whole table, without changing the copy. The returned function,
+	// called under the lock, changes it and returns the events to deliver.
 	decode(updates map[UUID]rowUpdate, snapshot bool) (commit func() []func(), err error)
 }
 
-// rowUpdate is a row of an update notification; without new the row is gone.
+// rowUpdate is a row of an update notification; without new the row was deleted.
 type rowUpdate struct {
 	New map[string]json.RawMessage `json:"new"`
 }
@@ -99,7 +95,7 @@ func (t *Table[T]) check(s databaseSchema) error {
 }
 
 func (t *Table[T]) decode(updates map[UUID]rowUpdate, snapshot bool) (commit func() []func(), err error) {
-	fresh := make(map[UUID]*T, len(updates)) // nil: gone
+	fresh := make(map[UUID]*T, len(updates)) // nil: deleted
 	for id, update := range updates {
 		fresh[id] = nil
 		if update.New == nil {
@@ -118,7 +114,7 @@ func (t *Table[T]) commit(fresh map[UUID]*T, snapshot bool) (events []func()) {
 	if snapshot {
 		for id := range t.rows {
 			if _, ok := fresh[id]; !ok {
-				fresh[id] = nil // what the snapshot does not have is gone
+				fresh[id] = nil // deleted: the snapshot does not have it
 			}
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Result is what became of one operation.
+// Result is the result of one operation.
 type Result struct {
-	Count int                          // rows hit by update, mutate, delete
-	UUID  UUID                         // row made by insert
-	Rows  []map[string]json.RawMessage // rows found by select; see DecodeRow
+	Count int                          // rows affected by update, mutate, delete
+	UUID  UUID                         // row created by insert
+	Rows  []map[string]json.RawMessage // rows returned by select; see DecodeRow
 }
 
-// OperationError says which operation of a transaction the server refused, and
-// why. Nothing of such a transaction is done.
+// OperationError names the operation for which the server refused a transaction, and the reason. No operation of
+// such a transaction takes effect.
 type OperationError struct {
 	Index     int       // of the operation; the number of operations if the commit itself failed
 	Operation Operation // zero if the commit failed
@@ -50,9 +50,8 @@ func DecodeRow(row map[string]json.RawMessage, into any) error {
 	return l.decodeRow("", row, value.Elem())
 }
 
-// Transact runs the operations as one transaction. Either all of them are done
-// and there is a result for each, or none is and the error says why; if the
-// connection breaks meanwhile, it is unknown which.
+// Transact runs the operations as one transaction. Either all of them take effect and there is a result for each,
+// or none does and an error is returned; if the connection breaks meanwhile, it is unknown which.
 func (c *Conn) Transact(ctx context.Context, database string, ops ...Operation) ([]Result, error) {
 	params := make([]any, 0, len(ops)+1)
 	params = append(params, database)
@@ -74,9 +73,9 @@ func (c *Conn) Transact(ctx context.Context, database string, ops ...Operation) 
 	return results, nil
 }
 
-// parseResults reads the answer to a transaction: one element per operation,
-// plus one at the end if the commit failed. After an element with an error the
-// rest are null. refused is the server's verdict, err a broken answer.
+// parseResults reads the response to a transaction: one element per operation, plus one at the end if the commit
+// failed. After an element with an error the rest are null. refused is the server's refusal, err a malformed
+// response.
 func parseResults(raw json.RawMessage, ops []Operation) (results []Result, refused, err error) {
 	var elements []json.RawMessage
 	if err := json.Unmarshal(raw, &elements); err != nil {

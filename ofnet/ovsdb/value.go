@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// UUID names a row. A text without hyphens is not the name of an existing row
-// but the one given to an Insert of the same transaction.
+// UUID identifies a row. A string without hyphens is not the UUID of an existing row but the name given to an
+// Insert of the same transaction.
 type UUID string
 
 var uuidType = reflect.TypeFor[UUID]()
 
-// named tells whether u refers to a row inserted by the same transaction. The
-// protocol allows no hyphen in such names, and every real UUID has some.
+// named reports whether u refers to a row inserted by the same transaction. The protocol allows no hyphen in such
+// names, and every real UUID has some.
 func (u UUID) named() bool { return !strings.Contains(string(u), "-") }
 
-// encode turns a Go value into its wire form: scalars are atoms, a pointer is
-// a value that may be missing, a slice is a set, a map is a map.
+// encode turns a Go value into its wire form: scalars are atoms, a pointer is an optional value, a slice is a set,
+// a map is a map.
 func encode(v reflect.Value) (any, error) {
 	if !v.IsValid() {
 		return nil, fmt.Errorf("untyped nil is no value")
@@ -106,8 +106,8 @@ func encodeAtom(v reflect.Value) (any, error) {
 	return nil, fmt.Errorf("type %s: no wire form", v.Type())
 }
 
-// decode is the inverse of encode. A set of one element may come as the bare
-// element, which is how the server prefers to write it.
+// decode is the inverse of encode. A set of one element may be the bare element, which is how the server prefers
+// to write it.
 func decode(raw json.RawMessage, into reflect.Value) error {
 	switch into.Kind() {
 	case reflect.Pointer:
@@ -229,7 +229,7 @@ func decodeAtom(raw json.RawMessage, into reflect.Value) error {
 	return nil
 }
 
-// unmarshalString refuses null, which encoding/json would take for "".
+// unmarshalString refuses null, which encoding/json would decode as "".
 func unmarshalString(raw json.RawMessage, s *string) error {
 	if b := bytes.TrimSpace(raw); len(b) == 0 || b[0] != '"' {
 		return fmt.Errorf("no string")
@@ -237,7 +237,7 @@ func unmarshalString(raw json.RawMessage, s *string) error {
 	return json.Unmarshal(raw, s)
 }
 
-// elementsOf returns the atoms of a set, or the one atom that stands for one.
+// elementsOf returns the atoms of a set; a bare atom is a set of one.
 func elementsOf(raw json.RawMessage) ([]json.RawMessage, error) {
 	tag, body, ok := tagged(raw)
 	if !ok || tag != "set" {
@@ -262,7 +262,7 @@ func tagged(raw json.RawMessage) (tag string, body json.RawMessage, ok bool) {
 	return tag, pair[1], true
 }
 
-// brief shortens what a peer sent for a message.
+// brief shortens what a peer sent for use in an error.
 func brief(raw []byte) string {
 	const limit = 80
 	if len(raw) > limit {

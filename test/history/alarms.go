@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// alarming are words that no netmaster may have logged: repairs, since no
-// request leaves intent and state apart, and defects.
+// alarming are words that no netmaster may log: repairs, since every request must keep intent and state
+// consistent, and defects.
 var alarming = []string{"repaired:", "cannot be repaired", "plan panicked", "corrupt"}
 
-// fatal are words that Go's runtime writes a report under: where it happened.
+// fatal are words after which Go's runtime prints a report with the location.
 var fatal = []string{"panic:", "fatal error:", "DATA RACE"}
 
-// reportLines is how many lines of such a report are shown: the first stack,
-// and of a race the second one.
+// reportLines is how many lines of such a report are shown: the first stack, and for a data race the second one.
 const reportLines = 40
 
-// Alarms are the alarming lines of all logs.
+// Alarms returns the alarming lines of all logs.
 func (c *Cluster) Alarms() (lines []string, err error) {
 	for _, n := range c.nodes {
 		text, err := os.ReadFile(c.logFile(n))
@@ -31,7 +30,7 @@ func (c *Cluster) Alarms() (lines []string, err error) {
 	return lines, nil
 }
 
-// alarms are the alarming lines of a log, the fatal ones with their reports.
+// alarms returns the alarming lines of a log, the fatal ones with their reports.
 func alarms(log string) (found []string) {
 	lines := strings.Split(log, "\n")
 	for i := 0; i < len(lines); i++ {

@@ -9,12 +9,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// An apply is one call to its client, and one for each of its members in the
-// record: the checks know operations on objects, and nothing of applies but
-// that what a member met may be owed to another one (evidence.go), and that
-// they happen together or not at all (Whole).
+// An apply is one call for its client, and one for each of its members in the record: the checks are about
+// operations on objects, and do not distinguish applies, except that the effect of another member may explain a
+// member's result (evidence.go), and that they happen together or not at all (Whole).
 
-// applyPath and its forms of an operation.
+// applyPath is the route of an apply; below are its forms of an operation.
 const applyPath = "/api/v1/apply"
 
 type applyMember struct {
@@ -26,7 +25,7 @@ type applyMember struct {
 	IgnoreNotFound bool   `json:"ignoreNotFound,omitempty"`
 }
 
-// applyRequest is what goes over the wire for an apply.
+// applyRequest returns the HTTP request of an apply.
 func (c *Call) applyRequest() (method, path string, body any) {
 	var list []applyMember
 	for i, op := range c.Members {
@@ -43,13 +42,13 @@ func (c *Call) applyRequest() (method, path string, body any) {
 	return http.MethodPost, path, map[string]any{"operations": list}
 }
 
-// each are the calls that stand in the record for this one.
+// each returns the calls that represent this one in the record.
 func (c *Call) each() []*Call {
 	if c.Members == nil {
 		return []*Call{c}
 	}
 	var results struct{ Results []struct{ Result string } }
-	_ = json.Unmarshal(c.Body, &results) // else there are none, which is found
+	_ = json.Unmarshal(c.Body, &results) // else there are none, which is reported
 	all := make([]*Call, len(c.Members))
 	for i, op := range c.Members {
 		m := *c
@@ -71,7 +70,7 @@ func (c *Call) each() []*Call {
 	return all
 }
 
-// blame notes the refusals of members; it returns those that name no member.
+// blame records the refusals of members; it returns those without a known member.
 func (c *Call) blame(all []*Call) (strange []*Call) {
 	for i, text := range c.Details {
 		var named []*Call
@@ -83,7 +82,7 @@ func (c *Call) blame(all []*Call) (strange []*Call) {
 		if named == nil {
 			m := *c
 			m.Members, m.Message = nil, text
-			strange = append(strange, &m) // no verb is refused like this
+			strange = append(strange, &m) // no operation is refused in this way
 			continue
 		}
 		kind, m := anyKind, named[0]
@@ -92,18 +91,18 @@ func (c *Call) blame(all []*Call) (strange []*Call) {
 		}
 		text = strings.TrimPrefix(text, m.Type+" "+m.Key+": ")
 		if at := slices.IndexFunc(named, func(m *Call) bool { return documented(m, kind, text) }); at > 0 {
-			m = named[at] // an object that is replaced is named twice
+			m = named[at] // a replaced object is named twice
 		}
 		m.Outcome, m.Message, m.Kind = Refused, text, kind
 	}
 	return strange
 }
 
-// anyKind is the kind of a refusal that was told as text only.
+// anyKind is the kind of a refusal that has only a text.
 const anyKind fault.Kind = -1
 
-// documented tells whether a call may be refused with a text. That something is
-// not found, deletions say of their own object only.
+// documented reports whether a call may be refused with a text. Deletions may report "not found" only for their
+// own object.
 func documented(c *Call, kind fault.Kind, text string) bool {
 	if strings.Contains(text, " not found") && c.Verb == Delete {
 		return text == c.Type+" not found"
@@ -112,17 +111,16 @@ func documented(c *Call, kind fault.Kind, text string) bool {
 	return c.Wrong != "" || slices.ContainsFunc(refusals, func(r refusal) bool { return r.says != "" && r.is(&m) })
 }
 
-// mate tells whether another operation of the same apply is of a kind.
+// mate reports whether is returns true for another operation of the same apply.
 func (c *Call) mate(is func(*Call) bool) bool {
 	return slices.ContainsFunc(c.mates, func(m *Call) bool { return m != c && is(m) })
 }
 
-// Whole reports applies that happened in part: those whose answer was lost, and
-// of which one operation is in the store. Of keys that other lost calls are
-// about, nobody can tell.
+// Whole reports applies that happened in part: those whose response was lost, and of which at least one operation
+// is in the store. Keys of other lost calls are skipped, since their effect is not known.
 func Whole(e *Evidence, fates map[*Call]Fate) []string {
 	var found []string
-	told := map[*Call]bool{} // applies, by their first member: thousands of others may be missing
+	told := map[*Call]bool{} // applies, by first member: thousands of members may be missing
 	for c, fate := range fates {
 		if !c.Applied || told[c.mates[0]] || len(e.lost[c.storeKey()]) > 1 {
 			continue
@@ -135,8 +133,7 @@ func Whole(e *Evidence, fates map[*Call]Fate) []string {
 	return found
 }
 
-// missing is an operation of the apply of c that has not happened at a revision, nil if
-// there is none.
+// missing returns an operation of the apply of c that has not happened at a revision, or nil.
 func (e *Evidence) missing(c *Call, revision int64) *Call {
 	for _, m := range c.mates {
 		key := m.storeKey()

@@ -31,7 +31,7 @@ func (b bits) text() string {
 	return base64.URLEncoding.EncodeToString(raw)
 }
 
-// parseBits reads a bit set; what cannot be read is empty.
+// parseBits parses a bit set; an invalid one is empty.
 func parseBits(text any) bits {
 	s, _ := text.(string)
 	raw, err := base64.URLEncoding.DecodeString(s)

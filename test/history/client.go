@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Outcome is how a call ended for its client.
+// Outcome is the outcome of a call for its client.
 type Outcome string
 
 // The outcomes.
@@ -25,17 +25,17 @@ const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused"
 	Unknown Outcome = "unknown" // it may have happened, or happen later
-	Spared  Outcome = "spared"  // not carried out: only tried, or another operation of its apply was refused
+	Spared  Outcome = "spared"  // not carried out: a dry run, or another operation of its apply was refused
 )
 
-// Call is an operation with what a client saw of it.
+// Call is an operation with its result for the client.
 type Call struct {
 	Operation
 	Client     int
-	Start, End time.Duration // since the beginning of the run
-	// From and To are revisions of the store: what was answered to anybody
-	// before the call began is in From, what the answer may rest on is in To, and of a call
-	// whose answer is lost, what it may have done.
+	Start, End time.Duration // since the start of the run
+	// From and To are revisions of the store: From is at least every revision returned to any client before the call
+	// began, To at least every revision that the response may depend on and, if the response is lost, that the call
+	// may have caused.
 	From, To int64
 
 	Outcome  Outcome
@@ -43,14 +43,14 @@ type Call struct {
 	Message  string
 	Details  []string
 	Revision int64 // of a success
-	exact    int64 // the same as it was answered, where Revision is that of the end of a large change
+	exact    int64 // as in the response, where Revision is the end of a large change
 	Body     []byte
 
-	Tag, ETag int64   // revision of the object that the call is for, that its answer names
-	tags      []int64 // the first, of each member of an apply
+	Tag, ETag int64   // revisions of the object: the call's condition, and that in the response
+	tags      []int64 // of each member of an apply: its condition
 
 	Applied bool    // is a member of an apply
-	Result  string  // what became of it there
+	Result  string  // its result in the apply
 	mates   []*Call // all members of the apply
 }
 
@@ -66,11 +66,11 @@ func (c *Call) String() string {
 	return text + ": " + c.Message
 }
 
-// uncertain are the kinds of refusals that do not say whether something happened.
+// uncertain are the kinds of refusals after which it is unknown whether anything happened.
 var uncertain = map[fault.Kind]bool{fault.Unavailable: true, fault.NotLeader: true}
 
-// answer sends an operation to one netmaster and notes what comes back. It
-// returns false if nothing can have been sent.
+// answer sends an operation to one netmaster and records the response. It returns false if nothing can have been
+// sent.
 func (c *Call) answer(ctx context.Context, client *http.Client, base string) (sent bool) {
 	method, path, body := c.request()
 	if c.Members != nil {

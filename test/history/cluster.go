@@ -20,19 +20,18 @@ import (
 // members is the number of netmasters.
 const members = 3
 
-// leaderTTL is how long a killed leader is waited for.
+// leaderTTL is the lease of the leadership, so the time to wait after a leader was killed.
 const leaderTTL = 4 * time.Second
 
-// Cluster is a set of netmaster processes, each with a member of the store or
-// all on one store beside them.
+// Cluster is a set of netmaster processes, each with a member of the store or all with a separate store.
 type Cluster struct {
 	binary string
 	dir    string
-	store  string // the URL of one beside them; empty: each has a member
+	store  string // the URL of a separate store; empty: each has a member
 	nodes  []*node
 }
 
-// node is one netmaster; its process is replaced when it is started again.
+// node is one netmaster; its process is replaced when it is restarted.
 type node struct {
 	name                  string
 	address, client, peer string // host:port
@@ -40,8 +39,8 @@ type node struct {
 	done                  <-chan struct{}
 }
 
-// Build builds netmaster from the tree. The binary is beside that of the test: what is up
-// to date is not linked again for the next test.
+// Build builds netmaster from the source tree, beside the binary of the test: if it is up to date the next test
+// does not link it again.
 func Build(ctx context.Context) (binary string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,8 +54,8 @@ func Build(ctx context.Context) (binary string, err error) {
 	return binary, nil
 }
 
-// NewCluster prepares three netmasters, which keep logs and data in dir. With a store nil,
-// each will have a member of one.
+// NewCluster prepares three netmasters with logs and data in dir. Without store, each will have a member of an
+// embedded one.
 func NewCluster(binary, dir, store string) *Cluster {
 	c := &Cluster{binary: binary, dir: dir, store: store}
 	for i := range members {
@@ -66,7 +65,7 @@ func NewCluster(binary, dir, store string) *Cluster {
 	return c
 }
 
-// raced tells whether this test looks for data races: netmaster does then, too.
+// raced reports whether this test runs with the race detector: netmaster is then built with it, too.
 func raced() bool {
 	info, _ := debug.ReadBuildInfo() // a test has one
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -102,7 +101,7 @@ func (c *Cluster) start(n *node) error {
 	n.cmd = exec.Command(c.binary, append(store, "--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 		"--leader-ttl", leaderTTL.String(), "--external-address", n.address, "--internal-address", n.address)...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.done, err = testkit.Start(n.cmd) // how it ends is in the log
+	n.done, err = testkit.Start(n.cmd) // its result is in the log
 	return err
 }
 
@@ -116,7 +115,7 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// Leader waits until a netmaster says that it leads.
+// Leader waits until a netmaster reports that it is the leader.
 func (c *Cluster) Leader(ctx context.Context) (*node, error) { return c.leaderBut(ctx, nil) }
 
 // leaderBut waits for a leader other than one.
@@ -133,7 +132,7 @@ func (c *Cluster) leaderBut(ctx context.Context, ended *node) (leader *node, err
 	return leader, err
 }
 
-// role is what a netmaster says of itself, empty if it is not ready.
+// role returns the role that a netmaster reports, empty if it is not ready.
 func role(ctx context.Context, n *node) string {
 	text, err := ask(ctx, "http://"+n.address+"/readyz")
 	if err != nil {
@@ -142,7 +141,7 @@ func role(ctx context.Context, n *node) string {
 	return strings.TrimSpace(text)
 }
 
-// ask is the body of a successful answer, which has a second to come.
+// ask returns the body of a successful response, which must arrive within a second.
 func ask(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -163,7 +162,7 @@ func ask(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// Stores are the URLs of the store, or of all its members.
+// Stores returns the URLs of the store, or of all its members.
 func (c *Cluster) Stores() []string {
 	if c.store != "" {
 		return []string{c.store}

@@ -15,12 +15,11 @@ import (
 // document is a JSON object as it is in the store.
 type document = map[string]any
 
-// Derive says what the derived part of the store must be, given the objects of
-// the model and the endpoints. What the specification leaves to the controller
-// (which free tag, id or address somebody gets) is taken from the store; that
-// these choices are sound is the business of unique.go.
+// Derive computes the derived part of the store from the objects of the model and the endpoints. Choices that the
+// specification leaves to the controller (which free tag, id or address is assigned) are taken from the store;
+// unique.go checks that these choices are valid.
 //
-// held are the addresses that were handed out without an endpoint, by network.
+// held are the addresses that were allocated without an endpoint, by network.
 func Derive(w *World, held Held) (map[string]document, error) {
 	d := derivation{world: w, held: held, out: map[string]document{}}
 	d.global()
@@ -56,10 +55,10 @@ type derivation struct {
 	world *World
 	held  Held
 	out   map[string]document
-	err   error // of the documents that no JSON could be made of
+	err   error // of documents that cannot be encoded as JSON
 }
 
-// put normalises numbers and lists the way reading JSON does.
+// put normalises numbers and lists as reading JSON does.
 func (d *derivation) put(key string, v document) {
 	var normal document
 	text, err := json.Marshal(v)
@@ -72,9 +71,8 @@ func (d *derivation) put(key string, v document) {
 	d.out[key] = normal
 }
 
-// derived tells whether a key is one that Derive accounts for. Endpoints are
-// what it starts from; since when a node is gone follows from time, not from
-// what clients asked for.
+// derived reports whether Derive computes a key. It starts from endpoints; the time since when a node has been
+// gone depends on the clock, not on requests.
 func derived(key string) bool {
 	if strings.HasPrefix(key, operPrefix+"gc/") {
 		return false
@@ -83,7 +81,7 @@ func derived(key string) bool {
 		strings.HasPrefix(key, operPrefix) || strings.HasPrefix(key, root+"master/config/")
 }
 
-// Compare lists the differences between what the store must hold and what it holds.
+// Compare lists the differences between the wanted and the actual content of the store.
 func Compare(w *World, wanted map[string]document) []string {
 	var found []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -115,7 +113,7 @@ func union(a, b document) []string {
 	return slices.Sorted(maps.Keys(members))
 }
 
-// show writes a value; of a bit set, the positions of its bits.
+// show formats a value; for a bit set, the positions of its bits.
 func show(v any) string {
 	if b := parseBits(v); b != nil {
 		text := fmt.Sprintf("%d bits", len(b))

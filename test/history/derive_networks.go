@@ -10,10 +10,10 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// Held are addresses that were handed out and have no endpoint, by network id.
+// Held are addresses that were allocated and have no endpoint, by network id.
 type Held map[string]map[netip.Addr]bool
 
-// subnet is the IPv4 part of a network, as its object says it.
+// subnet is the IPv4 part of a network, according to its object.
 type subnet struct {
 	prefix      netip.Prefix
 	first, last netip.Addr // of the range
@@ -40,7 +40,7 @@ func parseSubnet(text, gateway string) subnet {
 
 func (s subnet) size() int { return 1 << (32 - s.prefix.Bits()) }
 
-// at is the address with an offset from the subnet's base.
+// at returns the address with an offset from the subnet's base.
 func (s subnet) at(offset int) netip.Addr {
 	base := s.prefix.Addr().As4()
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base[:])+uint32(offset))))
@@ -51,8 +51,8 @@ func (s subnet) offset(a netip.Addr) int {
 	return int(binary.BigEndian.Uint32(addr[:])) - int(binary.BigEndian.Uint32(base[:]))
 }
 
-// usable tells whether an address may ever be handed out: not the first and the
-// last of the subnet, not the gateway, and inside the range.
+// usable reports whether an address may be allocated: not the first or last of the subnet, not the gateway, and
+// inside the range.
 func (s subnet) usable(a netip.Addr) bool {
 	return s.within(a, s.first, s.last) && a != s.gateway
 }
@@ -65,7 +65,7 @@ func (s subnet) within(a, first, last netip.Addr) bool {
 	return offset != 0 && offset != s.size()-1
 }
 
-// parsePool reads the range of a group: first-last, or one address.
+// parsePool parses the range of a group: first-last, or one address.
 func parsePool(text string) (first, last netip.Addr) {
 	firstText, lastText, ranged := strings.Cut(text, "-")
 	if !ranged {
@@ -81,7 +81,7 @@ func poolHas(pool string, a netip.Addr) bool {
 	return pool != "" && a.Is4() && !a.Less(first) && !last.Less(a)
 }
 
-// network derives the record of a network.
+// network computes the record of a network.
 func (d *derivation) network(n *contivmodel.Network) {
 	id := n.NetworkName + "." + n.TenantName
 	stored := d.world.record(networkPrefix + id)
@@ -106,15 +106,14 @@ func (d *derivation) network(n *contivmodel.Network) {
 	owned := d.population(n)
 	for a := range d.held[id] {
 		if owned[a] != "" {
-			continue // who has an address does not hold it too
+			continue // an address of an endpoint is not held as well
 		}
 		d.put(heldPrefix+id+"/"+a.String(), document{"id": a, "netID": id})
 	}
 	d.counter(n)
 }
 
-// counter derives where the next IPv6 address is looked for: nowhere before the
-// first one was handed out.
+// counter computes where the search for the next IPv6 address starts: absent before the first allocation.
 func (d *derivation) counter(n *contivmodel.Network) {
 	id := n.NetworkName + "." + n.TenantName
 	if stored := d.world.record(counterPrefix + id); stored != nil && n.Ipv6Subnet != "" {
@@ -122,7 +121,7 @@ func (d *derivation) counter(n *contivmodel.Network) {
 	}
 }
 
-// hostPart is an address without the bits of the prefix, "::5".
+// hostPart returns an address without the bits of the prefix, "::5".
 func hostPart(prefix netip.Prefix, a netip.Addr) string {
 	raw := a.As16()
 	for bit := range prefix.Bits() {
@@ -131,7 +130,7 @@ func hostPart(prefix netip.Prefix, a netip.Addr) string {
 	return netip.AddrFrom16(raw).String()
 }
 
-// population are the addresses of a network that are in use, with who uses them.
+// population returns the used addresses of a network, each with its user.
 func (d *derivation) population(n *contivmodel.Network) map[netip.Addr]string {
 	id := n.NetworkName + "." + n.TenantName
 	addresses := map[netip.Addr]string{}
@@ -163,7 +162,7 @@ func (d *derivation) groupsOf(n *contivmodel.Network) []*contivmodel.EndpointGro
 	})
 }
 
-// group derives the record of a group with its policies.
+// group computes the record of a group with its policies.
 func (d *derivation) group(g *contivmodel.EndpointGroup) {
 	id := g.GroupName + ":" + g.TenantName
 	own := d.groupID(g.TenantName, g.GroupName)

@@ -16,13 +16,13 @@ const (
 	lastGroup    = 32767
 )
 
-// tagRange reads "10-17".
+// tagRange parses "10-17".
 func tagRange(text string) (low, high int) {
-	_, _ = fmt.Sscanf(text, "%d-%d", &low, &high) // validated by netmaster; else nothing agrees
+	_, _ = fmt.Sscanf(text, "%d-%d", &low, &high) // validated by netmaster; an invalid one makes the comparison fail
 	return low, high
 }
 
-// global derives what follows from the global object, and the ranges of tags.
+// global computes the consequences of the global object, and the ranges of tags.
 func (d *derivation) global() {
 	g := one[contivmodel.Global](d.world, "global")
 	if g == nil {
@@ -42,13 +42,13 @@ func (d *derivation) global() {
 	d.put(statePrefix+"auto-vxlan/global", document{"id": "global", "vxlans": vnis.text(), "LocalVLANs": local.text(), "FreeVXLANsStart": base})
 }
 
-// tags are the tags a network has: VLAN or local VLAN, and VNI.
+// tags returns the tags of a network: VLAN or local VLAN, and VNI.
 func (d *derivation) tags(n *contivmodel.Network) (tag, external int) {
 	rec := d.world.record(networkPrefix + n.NetworkName + "." + n.TenantName)
 	return number(rec["pktTag"]), number(rec["extPktTag"])
 }
 
-// groupID is the id a group has, 0 if there is no such group.
+// groupID returns the id of a group, 0 if it does not exist.
 func (d *derivation) groupID(tenant, group string) int {
 	return number(d.world.record(groupPrefix + group + ":" + tenant)["endpointGroupId"])
 }
@@ -58,7 +58,7 @@ func number(v any) int {
 	return int(f)
 }
 
-// orText is the first text that is not empty.
+// orText returns the first text that is not empty.
 func orText(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
@@ -68,9 +68,8 @@ func orText(texts ...string) string {
 	return ""
 }
 
-// providers of a service are the addresses of the running containers of its
-// tenant that have all its labels. One that had them once may drain for as long
-// as it runs.
+// service computes the providers of a service: the addresses of the running containers of its tenant that have all
+// its labels. A container that had them before may drain for as long as it runs.
 func (d *derivation) service(s *contivmodel.ServiceLB) {
 	id := s.ServiceName + ":" + s.TenantName
 	selectors := document{}

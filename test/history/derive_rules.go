@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// binding derives the attachment of a policy to a group, with its rules.
+// binding computes the attachment of a policy to a group, with its rules.
 func (d *derivation) binding(g *contivmodel.EndpointGroup, own int, policy string) {
 	id := g.TenantName + ":" + g.GroupName + ":" + policy
 	d.put(statePrefix+"policy/"+id, document{"id": id, "EpgPolicyKey": id, "EndpointGroupID": own})
@@ -22,8 +22,8 @@ func (d *derivation) binding(g *contivmodel.EndpointGroup, own int, policy strin
 
 var protocols = map[string]int{"": 0, "icmp": 1, "tcp": 6, "udp": 17}
 
-// row is a line of the table of directional rules; the letters are PEER and
-// OWN group, FROM and TO address, and the service port.
+// row is a line of the table of directional rules; the letters mean PEER and OWN group, FROM and TO address, and
+// the service port.
 type row struct {
 	name                   string
 	src, dst               rune   // P or O
@@ -38,11 +38,10 @@ var table = map[string]row{
 	"outTx": {"outTx", 'O', 'P', "", "T", false, true, true},
 }
 
-// rule derives the directional rules of a rule on one group. A rule whose peer
-// is gone has none.
+// rule computes the directional rules of a rule on one group. A rule whose peer does not exist has none.
 func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 	from, to := r.FromIPAddress, r.ToIPAddress
-	address6 := map[string]string{} // of a network with both families
+	address6 := map[string]string{} // of a dual-stack network
 	group := map[rune]int{'O': own}
 	if name := orText(r.FromEndpointGroup, r.ToEndpointGroup); name != "" {
 		if group['P'] = d.groupID(r.TenantName, name); group['P'] == 0 {
@@ -64,7 +63,7 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 		*side.address = covering(parseSubnet(n.Subnet, "")).String()
 		prefix, err := netip.ParsePrefix(n.Ipv6Subnet)
 		switch {
-		case strings.Contains(side.other, ":"): // the other side is of IPv6
+		case strings.Contains(side.other, ":"): // the other side is IPv6
 			if err != nil {
 				return
 			}
@@ -107,8 +106,7 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 	}
 }
 
-// covering is the smallest prefix with the whole range of a network; a network
-// without a range is its subnet.
+// covering returns the smallest prefix that contains the whole range of a network; without a range, its subnet.
 func covering(s subnet) netip.Prefix {
 	if s.first == s.prefix.Addr() && s.last == s.at(s.size()-1) {
 		return s.prefix
@@ -120,15 +118,14 @@ func covering(s subnet) netip.Prefix {
 	return cover
 }
 
-// running are the endpoints of a tenant with a container that runs and can be
-// given connections.
+// running returns the endpoints of a tenant with a running container that can receive connections.
 func (d *derivation) running(tenant string) []*mastercfg.CfgEndpointState {
 	return d.world.endpoints(func(ep *mastercfg.CfgEndpointState) bool {
 		return ep.ContainerID != "" && ep.IPAddress != "" && d.tenantOfNetwork(ep.NetID) == tenant
 	})
 }
 
-// selects tells whether a container has labels, and all those of a service.
+// selects reports whether a container has labels, and all those of a service.
 func selects(selectors document, labels map[string]string) bool {
 	for key, value := range selectors {
 		if labels[key] != value {

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Disturb ends the leader with a signal, starts it again and waits until every
-// netmaster serves. It tells how long it took until another one led.
+// Disturb ends the leader with a signal, restarts it and waits until every netmaster serves. It returns how long
+// it took until another one was the leader.
 func (c *Cluster) Disturb(ctx context.Context, signal syscall.Signal) (takeover time.Duration, err error) {
 	n, err := c.Leader(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Cluster) Disturb(ctx context.Context, signal syscall.Signal) (takeover 
 	return takeover, testkit.Until(ctx, "netmaster "+n.name+" serves again", func() bool { return role(ctx, n) != "" })
 }
 
-// Suspend stops the leader, with its member of the store, where it stands until
-// another one leads, and lets it go on. It tells how long the takeover took.
+// Suspend stops the leader, with its member of the store, until there is another leader, and then continues it. It
+// returns how long the takeover took.
 func (c *Cluster) Suspend(ctx context.Context) (takeover time.Duration, err error) {
 	n, err := c.Leader(ctx)
 	if err != nil {
@@ -55,9 +55,8 @@ func (c *Cluster) Suspend(ctx context.Context) (takeover time.Duration, err erro
 	return takeover, c.allServe(ctx)
 }
 
-// Interrupt stops the other netmasters, with their members of the store, for
-// half a term: the store has no majority, and the leader stays leader. It
-// tells how long it took until all served again.
+// Interrupt stops the other netmasters, with their members of the store, for half a lease: the store has no
+// majority, and the leader remains the leader. It returns how long it took until all served again.
 func (c *Cluster) Interrupt(ctx context.Context) (time.Duration, error) {
 	leader, err := c.Leader(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func (c *Cluster) Interrupt(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), c.allServe(ctx)
 }
 
-// suspended stops processes while something happens.
+// suspended stops processes while happens runs.
 func suspended(happens func() error, nodes ...*node) error {
 	var errs []error
 	for _, n := range nodes {

@@ -11,28 +11,27 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Evidence is both records, indexed for questions about what may have been.
+// Evidence has both records, indexed for questions about possible states.
 //
-// Requests that come together are committed at one revision. What a request
-// saw in between is not in the log then, but the other requests of the same
-// revision tell: hence every question looks at the log and at the successes
-// within the window of the call. A large change counts at its last revision.
+// Concurrent requests may be committed at one revision. The log does not show the state between them, but the
+// other requests with the same revision do: so every question considers the log and the successes within the
+// window of the call. A large change counts at its last revision.
 type Evidence struct {
 	log   *Log
 	calls []*Call
-	byKey map[string][]*Call // successes, by the key they are about
-	lost  map[string][]*Call // calls whose outcome is unknown, likewise
-	given []grant            // by revision
+	byKey map[string][]*Call // successes, by the key of their object
+	lost  map[string][]*Call // calls with an unknown outcome, likewise
+	given []grant            // sorted by revision
 }
 
-// grant is that somebody was given addresses.
+// grant is an allocation of addresses.
 type grant struct {
 	revision  int64
 	networkID string
 	addresses []netip.Addr
 }
 
-// grant is what a call has given; none: no addresses.
+// grant returns the addresses that a call allocated; none: it did not.
 func (c *Call) grant() grant {
 	g := grant{revision: c.Revision}
 	switch {
@@ -74,10 +73,10 @@ func NewEvidence(log *Log, calls []*Call) *Evidence {
 	return e
 }
 
-// may tells whether a lost call can have happened at a revision.
+// may reports whether a lost call can have happened at a revision.
 func (c *Call) may(revision int64) bool { return c.From < revision && revision <= c.To }
 
-// during are the successes about a key within a window.
+// during returns the successes about a key within a window.
 func (e *Evidence) during(key string, from, to int64, verbs ...Verb) []*Call {
 	var found []*Call
 	for _, c := range e.byKey[key] {
@@ -90,20 +89,19 @@ func (e *Evidence) during(key string, from, to int64, verbs ...Verb) []*Call {
 	return found
 }
 
-// present tells whether a key may have existed during a call.
+// present reports whether a key may have existed during a call.
 func (e *Evidence) present(c *Call, key string) bool {
 	return len(e.log.Alive(key, c.From, c.To)) > 0 || len(e.during(key, c.From, c.To, Post, CreateEndpoint)) > 0 ||
 		c.mate(func(m *Call) bool { return m.Verb == Post && m.storeKey() == key })
 }
 
-// away tells whether a key may have been absent during a call.
+// away reports whether a key may have been absent during a call.
 func (e *Evidence) away(c *Call, key string) bool {
 	return e.log.Away(key, c.From, c.To) || e.deleted(key, c.From, c.To) ||
 		c.mate(func(m *Call) bool { return m.Verb == Delete && (m.storeKey() == key || m.deletesRule(key)) })
 }
 
-// deleted tells whether somebody deleted a key within a window. A rule goes
-// with its policy.
+// deleted reports whether a key was deleted within a window. A rule is deleted with its policy.
 func (e *Evidence) deleted(key string, from, to int64) bool {
 	if policy := policyOfRule(key); policy != "" && e.deleted(policy, from, to) {
 		return true
@@ -111,7 +109,7 @@ func (e *Evidence) deleted(key string, from, to int64) bool {
 	return len(e.during(key, from, to, Delete, DeleteEndpoint)) > 0
 }
 
-// policyOfRule is the key of the policy of a rule, empty for other keys.
+// policyOfRule returns the key of the policy of a rule, empty for other keys.
 func policyOfRule(key string) string {
 	rule, ok := strings.CutPrefix(key, modelPrefix+"rule/")
 	if !ok {
@@ -120,15 +118,15 @@ func policyOfRule(key string) string {
 	return modelKey("policy", rule[:strings.LastIndex(rule, ":")])
 }
 
-// deletesRule tells whether a deletion takes a rule away with its policy.
+// deletesRule reports whether a deletion removes a rule with its policy.
 func (c *Call) deletesRule(key string) bool {
 	return c.Type == "policy" && c.storeKey() == policyOfRule(key)
 }
 
 func modelKey(typ, key string) string { return modelPrefix + typ + "/" + key }
 
-// some tells whether there may have been an object below a prefix of the
-// model, during a call, that a predicate is true of.
+// some reports whether there may have been an object below a prefix of the model, during a call, for which a
+// predicate is true.
 func some[T any, P interface {
 	*T
 	contivmodel.Object
@@ -158,7 +156,7 @@ func some[T any, P interface {
 	return false
 }
 
-// someEndpoint is the same for endpoints.
+// someEndpoint does the same for endpoints.
 func someEndpoint(e *Evidence, c *Call, networkID string, is func(*mastercfg.CfgEndpointState) bool) bool {
 	for _, key := range e.log.Keys(endpointPrefix + networkID + "-") {
 		for _, v := range e.log.Alive(key, c.From, c.To) {
@@ -176,7 +174,7 @@ func someEndpoint(e *Evidence, c *Call, networkID string, is func(*mastercfg.Cfg
 	return false
 }
 
-// endpoint is the record that the routes of endpoints answer with.
+// endpoint returns the record in the response of an endpoint's route.
 func (c *Call) endpoint() *mastercfg.CfgEndpointState {
 	var answer mastercfg.CreateEndpointResponse
 	if json.Unmarshal(c.Body, &answer) != nil || answer.EndpointConfig.ID == "" {
@@ -185,7 +183,7 @@ func (c *Call) endpoint() *mastercfg.CfgEndpointState {
 	return &answer.EndpointConfig
 }
 
-// address is what an allocation was answered.
+// address returns the address in the response of an allocation.
 func (c *Call) address() netip.Addr {
 	var answer mastercfg.AllocAddressResponse
 	if json.Unmarshal(c.Body, &answer) != nil {
@@ -195,7 +193,7 @@ func (c *Call) address() netip.Addr {
 	return prefix.Addr()
 }
 
-// allocated tells whether an address was handed out by itself at a revision.
+// allocated reports whether an address was allocated without an endpoint at a revision.
 func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) bool {
 	for _, c := range e.byKey[""] {
 		if c.Verb == AllocAddress && c.Key == networkID && c.Revision == revision && c.address() == a {
@@ -210,9 +208,8 @@ func (e *Evidence) allocated(networkID string, a netip.Addr, revision int64) boo
 	return false
 }
 
-// fleeting counts the objects of a kind that were posted during a call and were
-// gone, or something else, at the revision of their answer: the log does not
-// show what they had.
+// fleeting counts the objects of a kind that were posted during a call and were deleted, or changed, at the
+// revision of their response: the log does not show their values.
 func (e *Evidence) fleeting(c *Call, is func(posted *Call) bool) int {
 	n := 0
 	for _, other := range e.calls {

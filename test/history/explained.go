@@ -11,17 +11,16 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Fate is what became of a call whose answer was lost.
+// Fate is the outcome of a call whose response was lost.
 type Fate struct {
 	Revision int64
-	Exact    int64                       // as in the log, where Revision is that of the end of a large change
-	Endpoint *mastercfg.CfgEndpointState // made or taken away
+	Exact    int64                       // as in the log, where Revision is the end of a large change
+	Endpoint *mastercfg.CfgEndpointState // created or deleted
 }
 
-// Explain holds the two records against each other: every object and endpoint
-// that came or went did so because of exactly one call, and every success is in
-// the store at the revision it was answered with. It tells the fate of the lost
-// calls whose effect the store shows.
+// Explain compares the two records: every object and endpoint that was added or removed was so because of exactly
+// one call, and every success is in the store at the revision of its response. It returns the fate of the lost
+// calls whose effect is in the store.
 func Explain(e *Evidence) (fates map[*Call]Fate, found []string) {
 	x := explanation{Evidence: e, fates: map[*Call]Fate{}}
 	for _, key := range append(e.log.Keys(modelPrefix), e.log.Keys(endpointPrefix)...) {
@@ -45,10 +44,10 @@ func (x *explanation) report(format string, args ...any) {
 	x.found = append(x.found, fmt.Sprintf(format, args...))
 }
 
-// key explains every coming and going of one key.
+// key explains all additions and removals of one key.
 func (x *explanation) key(key string) {
 	if key == modelKey("global", "global") || key == modelKey("tenant", "default") {
-		return // made by the first leader
+		return // created by the first leader
 	}
 	versions := x.log.versions[key]
 	for i, v := range versions {
@@ -61,9 +60,8 @@ func (x *explanation) key(key string) {
 	}
 }
 
-// replaced tells whether an endpoint was deleted and made again at the revision
-// at which one version of its key follows another. Its addresses change by
-// nothing else; it may get the same ones again.
+// replaced reports whether an endpoint was deleted and recreated at the revision at which one version of its key
+// follows another. Nothing else changes its addresses; it may get the same ones again.
 func (x *explanation) replaced(key string, before, after Version) bool {
 	old, made := endpointOf(key, before.Value), endpointOf(key, after.Value)
 	if old == nil || made == nil {
@@ -73,7 +71,7 @@ func (x *explanation) replaced(key string, before, after Version) bool {
 		slices.ContainsFunc(x.byKey[key], func(c *Call) bool { return c.Verb == DeleteEndpoint && c.exact == after.From })
 }
 
-// endpointOf is the endpoint that a key holds, nil if it holds none.
+// endpointOf returns the endpoint in the value of a key, or nil.
 func endpointOf(key string, value []byte) *mastercfg.CfgEndpointState {
 	ep := new(mastercfg.CfgEndpointState)
 	if !strings.HasPrefix(key, endpointPrefix) || json.Unmarshal(value, ep) != nil {
@@ -82,7 +80,7 @@ func endpointOf(key string, value []byte) *mastercfg.CfgEndpointState {
 	return ep
 }
 
-// change explains that a key came or went at a revision.
+// change explains the addition or removal of a key at a revision.
 func (x *explanation) change(key string, revision int64, value []byte, verbs ...Verb) {
 	exact := revision
 	revision = x.log.settled(revision)
@@ -96,7 +94,7 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 	ep := endpointOf(key, value)
 	for _, c := range lost {
 		fate, used := x.fates[c]
-		// What takes a policy away takes several rules away, at one revision.
+		// Deleting a policy deletes several rules, at one revision.
 		if slices.Contains(verbs, c.Verb) && c.may(revision) && (!used || fate.Revision == revision) {
 			x.fates[c] = Fate{revision, exact, ep}
 			return
@@ -105,7 +103,7 @@ func (x *explanation) change(key string, revision int64, value []byte, verbs ...
 	x.report("revision %d: nobody asked for %s %s", revision, verbs[0], key)
 }
 
-// success checks that what was answered is in the store.
+// success checks that a successful response is in the store.
 func (x *explanation) success(c *Call) {
 	if c.Wrong != "" {
 		x.report("accepted although it has a wrong %s: %s", c.Wrong, c)
@@ -134,8 +132,8 @@ func (x *explanation) success(c *Call) {
 	}
 }
 
-// unseen finds who made an endpoint that was deleted at the revision at which it was made: the
-// log does not show it, and the answer of who made it may be lost.
+// unseen finds the creator of an endpoint that was deleted at the revision of its creation: the log does not show
+// it, and the creator's response may be lost.
 func (x *explanation) unseen(c *Call) {
 	key, at := c.storeKey(), c.Revision
 	missing := len(x.during(key, at, at, DeleteEndpoint)) - len(x.during(key, at, at, CreateEndpoint))
@@ -167,8 +165,7 @@ func (x *explanation) unseen(c *Call) {
 	}
 }
 
-// undone tells whether a lost call may have done the opposite at the revision
-// of a success.
+// undone reports whether a lost call may have done the opposite at the revision of a success.
 func (x *explanation) undone(c *Call, opposite ...Verb) bool {
 	return slices.ContainsFunc(x.lost[c.storeKey()], func(l *Call) bool {
 		fate, used := x.fates[l]
@@ -176,8 +173,8 @@ func (x *explanation) undone(c *Call, opposite ...Verb) bool {
 	})
 }
 
-// endpointStored checks that the record a client was given is the record of
-// the store, at that revision or (of an endpoint that was there) before.
+// endpointStored checks that the record in a response is the record in the store, at that revision or (for an
+// endpoint that existed) before.
 func (x *explanation) endpointStored(c *Call) {
 	ep := c.endpoint()
 	if ep == nil {
@@ -185,7 +182,7 @@ func (x *explanation) endpointStored(c *Call) {
 		return
 	}
 	if len(x.during(c.storeKey(), c.Revision, c.Revision, DeleteEndpoint)) > 0 || x.undone(c, DeleteEndpoint) {
-		return // gone at the same revision
+		return // deleted at the same revision
 	}
 	value := x.log.At(c.storeKey(), c.Revision)
 	var stored mastercfg.CfgEndpointState
@@ -195,8 +192,8 @@ func (x *explanation) endpointStored(c *Call) {
 	}
 }
 
-// changeable are the fields that an update replaces, by type. They must be as
-// the last of the calls that were answered with the same revision says.
+// changeable are the fields that an update replaces, by type. They must have the values of the last call with the
+// same revision in its response.
 var changeable = map[string][]string{
 	"endpointGroup": {"policies", "netProfile", "extContractsGrps"},
 	"netprofile":    {"bandwidth", "DSCP", "burst"},
@@ -207,8 +204,8 @@ var changeable = map[string][]string{
 	"rule":          {"direction", "protocol", "port", "action", "fromEndpointGroup", "toEndpointGroup", "fromNetwork", "toNetwork", "fromIpAddress", "toIpAddress"},
 }
 
-// lostUpdate tells whether the store lacks what an update said, although no
-// other call about the object can have replaced it at the same revision.
+// lostUpdate reports whether the store lacks an update although no other call about the object can have replaced
+// it at the same revision.
 func (x *explanation) lostUpdate(c *Call) bool {
 	value := x.log.At(c.storeKey(), c.Revision)
 	if value == nil || len(x.during(c.storeKey(), c.Revision, c.Revision, Post, Delete)) > 1 {

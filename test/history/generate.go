@@ -7,16 +7,15 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// generator makes the operations of one client. What it makes depends on the
-// seed, the scale and the client only, never on answers, so that a seed gives the same
-// operations again.
+// generator generates the operations of one client. They depend on the seed, the scale and the client only, never
+// on responses, so that a seed always gives the same operations.
 type generator struct {
 	*rand.Rand
 	scale  Scale
 	client int
 	made   int
-	total  int    // of all weights
-	within string // the only tenant, for a while
+	total  int    // of all shares
+	within string // the only tenant, temporarily
 }
 
 func newGenerator(seed uint64, scale Scale, client int) *generator {
@@ -27,7 +26,7 @@ func newGenerator(seed uint64, scale Scale, client int) *generator {
 	return g
 }
 
-// next makes an operation.
+// next returns an operation.
 func (g *generator) next() Operation {
 	g.made++
 	if g.made == 1 && g.scale.furnished {
@@ -45,7 +44,7 @@ func (g *generator) next() Operation {
 	return Operation{}
 }
 
-// furnish makes a tenant with all networks that have room beside each other.
+// furnish returns an operation that creates a tenant with all networks that do not overlap.
 func (g *generator) furnish() Operation {
 	tenant := g.tenant()
 	op := Operation{Verb: Apply, Members: []Operation{g.post(tenantNamed(tenant), "")}}
@@ -85,13 +84,13 @@ func (g *generator) home() string {
 	return g.name("n", g.scale.busy)
 }
 
-// sometimes is true once in n times.
+// sometimes returns true once in n times.
 func (g *generator) sometimes(n int) bool { return g.IntN(n) == 0 }
 
-// oneOf picks an item.
+// oneOf returns a random item.
 func oneOf[T any](g *generator, items []T) T { return items[g.IntN(len(items))] }
 
-// some picks up to n different names.
+// some returns up to n different names.
 func (g *generator) some(letter string, set, n int) []string {
 	var names []string
 	for _, i := range g.Perm(set)[:g.IntN(n+1)] {
@@ -100,8 +99,8 @@ func (g *generator) some(letter string, set, n int) []string {
 	return names
 }
 
-// place is the number a network's subnet is made with: usually its own, now
-// and then another's, so that networks overlap.
+// place returns the number from which a network's subnet is made: usually its own, sometimes another's, so that
+// networks overlap.
 func (g *generator) place(network string) int {
 	if g.sometimes(6) {
 		return g.IntN(g.scale.networks)

@@ -6,8 +6,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// applicable are the operations that applies are made of: those that mostly
-// succeed most often, since one refusal is that of all.
+// applicable are the operations of applies: mostly those that usually succeed, since one refusal refuses all.
 var applicable = []share{
 	{2, (*generator).createTenant},
 	{3, (*generator).createNetwork},
@@ -32,8 +31,7 @@ var applicable = []share{
 	{1, (*generator).deleteFabric},
 }
 
-// apply makes a few operations on objects of one tenant, or replaces a network
-// with its group and its service.
+// apply generates a few operations on objects of one tenant, or replaces a network with its group and its service.
 func (g *generator) apply() Operation {
 	g.within = g.tenant()
 	defer func() { g.within = "" }()
@@ -64,8 +62,8 @@ func (g *generator) apply() Operation {
 	return op
 }
 
-// replacement deletes a network with what refers to it and makes all of it
-// anew, in an order that only works if netmaster finds the right one.
+// replacement deletes a network with everything that refers to it and creates all of it again, in an order that
+// works only if netmaster sorts the operations.
 func (g *generator) replacement() []Operation {
 	network, group, service := g.network(), g.group(), g.name("s", services)
 	lenient := func(typ, name string) Operation {
@@ -83,8 +81,8 @@ func (g *generator) replacement() []Operation {
 	}
 }
 
-// largeApply makes a policy with very many rules, makes sure that it is there,
-// or deletes it. The names are so long that it does not fit into one transaction.
+// largeApply creates a policy with very many rules, ensures that it exists, or deletes it. The names are so long
+// that it does not fit into one transaction.
 func (g *generator) largeApply() Operation {
 	policy := contivmodel.Policy{TenantName: g.tenant(), PolicyName: "large"}
 	if g.sometimes(3) {
@@ -99,7 +97,7 @@ func (g *generator) largeApply() Operation {
 			Protocol: "tcp", Port: 1 + i, Priority: 1 + i%100, Action: "allow"}, ""))
 	}
 	for i := range op.Members {
-		op.Members[i].Guarded = false // else one that has changed refuses all
+		op.Members[i].Guarded = false // else a changed one refuses all
 	}
 	return op
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// labels are what containers have and services select.
+// labels are the labels of containers that services select.
 var labels = []string{"app=web", "app=db", "tier=front"}
 
-// spot is where an endpoint is, or would be.
+// spot is the place of an existing or possible endpoint.
 type spot struct{ tenant, network, container string }
 
 func (g *generator) spot() spot {
@@ -23,7 +23,7 @@ func (g *generator) createEndpoint() Operation {
 	s := g.spot()
 	req := &mastercfg.CreateEndpointRequest{
 		TenantName: s.tenant, NetworkName: s.network, EndpointID: s.container,
-		EPCommonName: fmt.Sprintf("pod-%d-%d", g.client, g.made), // names the operation in the store
+		EPCommonName: fmt.Sprintf("pod-%d-%d", g.client, g.made), // identifies the operation in the store
 		ConfigEP:     mastercfg.ConfigEP{Container: s.container, Host: g.name("h", hosts)},
 	}
 	if g.sometimes(3) {
@@ -62,7 +62,7 @@ func (g *generator) stopContainer() Operation {
 		Request: &mastercfg.UpdateEndpointRequest{ContainerID: s.endpointID(), Event: "die"}}
 }
 
-// pool names a network, or the range of one of its groups.
+// pool returns the name of a network, or of the range of one of its groups.
 func (g *generator) pool() (networkID, id string) {
 	s := g.spot()
 	if g.sometimes(5) {

@@ -10,7 +10,8 @@ func (g *generator) createTenant() Operation {
 	return g.post(tenantNamed(g.name("t", tenants)), "")
 }
 
-// tenantNamed is the tenant of a name, always the same: whoever creates it again changes nothing. Rules of every other one are final.
+// tenantNamed returns the tenant with a name, always the same: creating it again changes nothing. Rules of every
+// other one are final.
 func tenantNamed(name string) *contivmodel.Tenant {
 	t := &contivmodel.Tenant{TenantName: name}
 	if name[len(name)-1]%2 == 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// heldIn finds the addresses of a network that are noted as held.
+// heldIn returns the addresses of a network that are recorded as held.
 func heldIn(w *World, n *contivmodel.Network) map[netip.Addr]bool {
 	held := map[netip.Addr]bool{}
 	prefix := heldPrefix + n.NetworkName + "." + n.TenantName + "/"
@@ -24,16 +24,15 @@ func heldIn(w *World, n *contivmodel.Network) map[netip.Addr]bool {
 	return held
 }
 
-// holding follows which addresses are held while revisions pass.
+// holding tracks the held addresses over the revisions.
 type holding struct {
 	evidence *Evidence
 	held     Held
 	found    []string
 }
 
-// update looks at the networks that a revision touched. An address becomes
-// held by an allocation and by nothing else: one that an endpoint leaves
-// behind is lost.
+// update checks the networks that a revision touched. Only an allocation makes an address held; an address of a
+// deleted endpoint is not.
 func (h *holding) update(w *World, touched map[string]bool, revision int64) {
 	for _, n := range all[contivmodel.Network](w) {
 		id := n.NetworkName + "." + n.TenantName
@@ -50,6 +49,6 @@ func (h *holding) update(w *World, touched map[string]bool, revision int64) {
 		delete(touched, id)
 	}
 	for id := range touched {
-		delete(h.held, id) // the network is gone
+		delete(h.held, id) // the network was deleted
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// relations are the links of one object: types and keys it is tied to, by name.
+// relations are the links of one object: types and keys of the linked objects, by name.
 type relations map[string]map[contivmodel.Link]bool
 
 func (r relations) add(name, typ, key string) {
@@ -20,8 +20,8 @@ func (r relations) add(name, typ, key string) {
 	r[name][contivmodel.Link{Type: typ, Key: key}] = true
 }
 
-// web is all relations, by type and key of the object. Each tie is entered at
-// both ends, so that comparing with it is comparing for symmetry.
+// web has all relations, by type and key of the object. Each link is entered at both ends, so that comparing with
+// it checks symmetry.
 type web map[contivmodel.Link]relations
 
 func (w web) tie(from contivmodel.Object, name string, to contivmodel.Link, back string) {
@@ -40,15 +40,15 @@ func (w web) tie(from contivmodel.Object, name string, to contivmodel.Link, back
 	}
 }
 
-// weave makes the relations that follow from the fields of all objects.
+// weave returns the relations that follow from the fields of all objects.
 func weave(w *World) web {
 	web := web{}
 	ties(w, web.tie)
 	return web
 }
 
-// ties tells of each relation that follows from the fields of an object: what
-// it is called at that object, whom it leads to, and its name there.
+// ties calls tie for each relation that follows from the fields of an object: its name at that object, the other
+// object, and its name there.
 func ties(w *World, tie func(from contivmodel.Object, name string, to contivmodel.Link, back string)) {
 	to := func(typ, tenant, name string) contivmodel.Link {
 		return contivmodel.Link{Type: typ, Key: tenant + ":" + name}
@@ -96,9 +96,8 @@ func ties(w *World, tie func(from contivmodel.Object, name string, to contivmode
 	}
 }
 
-// Links compares the links of objects with those that must be. Stored objects
-// may leave out link-sets that lead to objects referring to them; what is
-// answered to clients may leave out nothing.
+// Links compares the links of objects with the required ones. Stored objects may omit link-sets to objects that
+// refer to them; responses to clients may omit nothing.
 func Links(w *World, objects []contivmodel.Object, answered bool) []string {
 	web := weave(w)
 	var found []string
@@ -115,7 +114,7 @@ func Links(w *World, objects []contivmodel.Object, answered bool) []string {
 		for name, links := range wanted {
 			for link := range links {
 				if name == "AppProfile" && len(has[name]) == 1 {
-					continue // a group that several list is linked to one of them
+					continue // a group in several profiles is linked to one of them
 				}
 				if !has[name][link] && (answered || forward[o.ModelType()][name]) {
 					found = append(found, fmt.Sprintf("%s %s: %s lacks %s", o.ModelType(), o.ModelKey(), name, link.Key))
@@ -127,7 +126,7 @@ func Links(w *World, objects []contivmodel.Object, answered bool) []string {
 	return found
 }
 
-// forward are the relations that objects are stored with.
+// forward are the relations that are stored with objects.
 var forward = map[string]map[string]bool{
 	"network":       {"Tenant": true},
 	"endpointGroup": {"Tenant": true, "Network": true, "NetProfile": true, "Policies": true, "ExtContractsGrps": true},
@@ -138,7 +137,7 @@ var forward = map[string]map[string]bool{
 	"appProfile":    {"Tenant": true, "EndpointGroups": true},
 }
 
-// stored are all objects of the store.
+// stored returns all objects of the store.
 func (w *World) stored() []contivmodel.Object {
 	var list []contivmodel.Object
 	for _, typ := range slices.Sorted(maps.Keys(w.objects)) {
@@ -151,8 +150,7 @@ func (w *World) stored() []contivmodel.Object {
 	return list
 }
 
-// References reports what refers to something that is not there, and networks that
-// overlap: of one tenant, or on VLANs.
+// References reports references to missing objects, and overlapping networks: of one tenant, or on VLANs.
 func References(w *World) []string {
 	var found []string
 	ties(w, func(from contivmodel.Object, _ string, to contivmodel.Link, back string) {
@@ -168,7 +166,7 @@ func References(w *World) []string {
 	networks := all[contivmodel.Network](w)
 	for i, a := range networks {
 		for _, b := range networks[:i] {
-			together := a.TenantName == b.TenantName || a.Encap == "vlan" && b.Encap == "vlan" // these are routed outside
+			together := a.TenantName == b.TenantName || a.Encap == "vlan" && b.Encap == "vlan" // the latter are routed outside
 			if together && (overlap4(a, b) || overlap6(a, b)) {
 				found = append(found, fmt.Sprintf("networks %s and %s overlap", a.Key, b.Key))
 			}

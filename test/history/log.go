@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Where things are in the store, from the specification of the key space.
+// Key prefixes in the store, from the specification of the key space.
 const (
 	root           = "/contiv.io/"
 	statePrefix    = root + "state/"
@@ -40,7 +40,7 @@ type Change struct {
 	Value    []byte // nil: deleted
 }
 
-// Version is the value of a key from one revision to before another.
+// Version is the value of a key between two revisions.
 type Version struct {
 	From, To int64 // To is beyond all revisions for the last one
 	Value    []byte
@@ -48,19 +48,19 @@ type Version struct {
 
 const forever = int64(1) << 62
 
-// Log is everything that happened in the store, in order.
+// Log has every change of the store, in order.
 type Log struct {
 	Changes  []Change
 	versions map[string][]Version
 	spans    []span
-	Gaps     []string // what the watch has left out at first, or that nobody can tell
+	Gaps     []string // revisions that the watch omitted at first, or that cannot be recovered
 }
 
-// span are the revisions from the mark that decides a large change to the end
-// of its journal: what is in between counts as one change, at the last of them.
+// span are the revisions from the mark that commits a large change to the end of its journal: they count as one
+// change, at the last of them.
 type span struct{ from, to int64 }
 
-// Recorder follows the store from its first revision on.
+// Recorder watches the store from its first revision on.
 type Recorder struct {
 	store   *clientv3.Client
 	changes []Change
@@ -70,7 +70,7 @@ type Recorder struct {
 	stop    context.CancelFunc
 }
 
-// Record begins to follow the store.
+// Record begins to watch the store.
 func Record(ctx context.Context, store *clientv3.Client) *Recorder {
 	ctx, stop := context.WithCancel(ctx)
 	r := &Recorder{store: store, stop: stop}
@@ -78,10 +78,9 @@ func Record(ctx context.Context, store *clientv3.Client) *Recorder {
 	return r
 }
 
-// follow watches until the mark of the end. A member that stops ends its
-// watches; they go on elsewhere after the last revision that has come. It watches
-// all keys, so that no revision is without an event: what a watch leaves out is asked
-// for again, once.
+// follow watches until the mark of the end. A member that stops ends its watches; they continue at another member
+// after the last received revision. It watches all keys, so that every revision has an event: missing revisions
+// are requested again, once.
 func (r *Recorder) follow(ctx context.Context) error {
 	next, asked := firstRevision, int64(0)
 	for ctx.Err() == nil {
@@ -98,7 +97,7 @@ func (r *Recorder) follow(ctx context.Context) error {
 					return fmt.Errorf("following the store: %s twice", gap)
 				}
 				r.gaps, asked = append(r.gaps, gap), missing
-				break // and begin anew at next
+				break // and start again at next
 			}
 			if r.take(resp.Events) {
 				stop()
@@ -113,10 +112,10 @@ func (r *Recorder) follow(ctx context.Context) error {
 	return fmt.Errorf("following the store: %w", ctx.Err())
 }
 
-// firstRevision is that of the first write of a store.
+// firstRevision is the revision of the first write to a store.
 const firstRevision = int64(2)
 
-// leftOut is the first revision that is missing in what comes next, 0 if none is.
+// leftOut returns the first missing revision before these events, 0 if none is missing.
 func leftOut(next int64, events []*clientv3.Event) int64 {
 	for _, event := range events {
 		if event.Kv.ModRevision > next {
@@ -127,7 +126,7 @@ func leftOut(next int64, events []*clientv3.Event) int64 {
 	return 0
 }
 
-// take notes events; it tells whether the mark of the end is among them.
+// take records events; it reports whether the mark of the end is among them.
 func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 	for _, event := range events {
 		key := string(event.Kv.Key)
@@ -146,9 +145,9 @@ func (r *Recorder) take(events []*clientv3.Event) (ended bool) {
 	return false
 }
 
-// Finish marks the end of the history and returns it once all of it has come. A watch that goes on at another
-// member may have left out a part of a revision, so the store, which is at rest now, tells all of it once more,
-// unless it has forgotten the beginning, which is one of the gaps then.
+// Finish marks the end of the history and returns it once all of it has been received. A watch that continued at
+// another member may have omitted a part of a revision, so all of it is read once more from the store, which is
+// now idle; if the beginning was compacted, that is one of the gaps.
 func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	defer r.stop()
 	if err := r.end(ctx); err != nil {
@@ -174,7 +173,7 @@ func (r *Recorder) Finish(ctx context.Context) (*Log, error) {
 	return log, nil
 }
 
-// untold are the changes of all that the watch did not tell of.
+// untold returns the changes of all that the watch did not report.
 func untold(heard, all []Change) (gaps []string) {
 	for _, c := range all {
 		if len(heard) > 0 && heard[0].Revision == c.Revision && heard[0].Key == c.Key {
@@ -189,8 +188,8 @@ func untold(heard, all []Change) (gaps []string) {
 	return gaps
 }
 
-// end marks the end of the history. That is not in the middle of a large change: one whose
-// answer was lost may be on its way still.
+// end marks the end of the history. It must not be in the middle of a large change: one whose response was lost
+// may still be in progress.
 func (r *Recorder) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -206,7 +205,7 @@ func (r *Recorder) end(ctx context.Context) error {
 	})
 }
 
-// newLog sorts changes by key. A value that is written again is no change.
+// newLog sorts changes by key. Writing the same value again is not a change.
 func newLog(changes []Change) *Log {
 	l := &Log{versions: map[string][]Version{}}
 	for _, c := range changes {
@@ -230,7 +229,7 @@ func newLog(changes []Change) *Log {
 	return l
 }
 
-// journal follows the mark of a journal.
+// journal processes the mark of a journal.
 func (l *Log) journal(c Change) {
 	if !strings.HasSuffix(c.Key, markSuffix) {
 		return
@@ -242,7 +241,7 @@ func (l *Log) journal(c Change) {
 	}
 }
 
-// settled is the revision at which a change that belongs to a larger one counts.
+// settled returns the revision at which a change that belongs to a larger one counts.
 func (l *Log) settled(revision int64) int64 {
 	for _, s := range l.spans {
 		if s.from <= revision && revision <= s.to {
@@ -252,7 +251,7 @@ func (l *Log) settled(revision int64) int64 {
 	return revision
 }
 
-// before is the last revision before the change that a revision belongs to.
+// before returns the last revision before the change that a revision belongs to.
 func (l *Log) before(revision int64) int64 {
 	for _, s := range l.spans {
 		if s.from <= revision && revision <= s.to {
@@ -262,7 +261,7 @@ func (l *Log) before(revision int64) int64 {
 	return revision - 1
 }
 
-// Alive are the versions of a key that were there at some revision of a window.
+// Alive returns the versions of a key that existed at some revision of a window.
 func (l *Log) Alive(key string, from, to int64) []Version {
 	versions := l.versions[key]
 	first := sort.Search(len(versions), func(i int) bool { return versions[i].To > from })
@@ -273,7 +272,7 @@ func (l *Log) Alive(key string, from, to int64) []Version {
 	return versions[first:last]
 }
 
-// Away tells whether a key did not exist at some revision of a window.
+// Away reports whether a key did not exist at some revision of a window.
 func (l *Log) Away(key string, from, to int64) bool {
 	at := from
 	for _, v := range l.Alive(key, from, to) {
@@ -285,7 +284,7 @@ func (l *Log) Away(key string, from, to int64) bool {
 	return at <= to
 }
 
-// At is the value of a key at a revision, nil if there was none.
+// At returns the value of a key at a revision, nil if it did not exist.
 func (l *Log) At(key string, revision int64) []byte {
 	for _, v := range l.Alive(key, revision, revision) {
 		return v.Value
@@ -293,7 +292,7 @@ func (l *Log) At(key string, revision int64) []byte {
 	return nil
 }
 
-// Keys are all keys below a prefix that ever existed, sorted.
+// Keys returns all keys below a prefix that ever existed, sorted.
 func (l *Log) Keys(prefix string) []string {
 	var keys []string
 	for key := range l.versions {

@@ -10,10 +10,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// comparingTime is how long members may take until all have come as far as the newest.
+// comparingTime is how long members may take to reach the newest revision.
 const comparingTime = 30 * time.Second
 
-// Diverged tells which members of the store have another history than the first one.
+// Diverged returns the members of the store whose history differs from the first one's.
 func (c *Cluster) Diverged(ctx context.Context, store *clientv3.Client) (found []string) {
 	ctx, cancel := context.WithTimeout(ctx, comparingTime)
 	defer cancel()
@@ -28,7 +28,7 @@ func (c *Cluster) Diverged(ctx context.Context, store *clientv3.Client) (found [
 		for _, url := range c.Stores() {
 			hash, err := store.HashKV(ctx, url, rev)
 			switch {
-			case err != nil: // it may not be as far
+			case err != nil: // it may be behind
 				return fmt.Errorf("%s: %w", url, err)
 			case first == nil:
 				first = hash

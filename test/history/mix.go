@@ -1,14 +1,13 @@
 package history
 
-// share is how often an operation is chosen, relative to the others.
+// share is the frequency of an operation, relative to the others.
 type share struct {
 	weight int
 	make   func(*generator) Operation
 }
 
-// mix is the mix of operations. Names come from small sets, so that clients
-// get into each other's way: most creations find the object there, most
-// references lead somewhere, most pools are nearly full.
+// mix has the shares of the operations. Names are from small sets, so that clients collide: most creations find
+// the object, most references are valid, most pools are nearly full.
 var mix = []share{
 	{20, (*generator).createTenant},
 	{12, (*generator).deleteTenant},
@@ -44,9 +43,9 @@ var mix = []share{
 	{60, (*generator).get},
 }
 
-// The sets of names.
+// Sizes of the sets of names.
 const (
-	tenants   = 4 // the last one is seldom used, so that it can be deleted
+	tenants   = 4 // the last one is rarely used, so that it can be deleted
 	groups    = 6
 	policies  = 3
 	rules     = 5 // of a policy
@@ -56,24 +55,23 @@ const (
 	hosts     = 3
 
 	largeObjects = 2000 // of an apply
-	// Every run has some of these: the operation with this number of the first
-	// clients is one.
+	// Every run has some large applies: the operation with this number of the first clients is one.
 	largeAt      = 40
 	largeClients = 4
 )
 
-// Scale is how large the networks of a run are, and how many.
+// Scale is the size and the number of the networks of a run.
 type Scale struct {
-	networks   int // of a tenant; those that are not busy are seldom used
+	networks   int // of a tenant; those above busy are rarely used
 	busy       int
 	containers int // of a network
 	shapes     []shape
-	furnished  bool // clients begin by making a tenant with all its networks
-	// What the global object is changed between.
+	furnished  bool // clients begin with a tenant with all its networks
+	// Values between which the global object is changed.
 	vlanRanges, vxlanRanges []string
 }
 
-// Small has small networks, and ranges of tags that are soon exhausted.
+// Small has small networks, and ranges of tags that are soon used up.
 var Small = Scale{networks: 6, busy: 4, containers: 8, shapes: shapes,
 	vlanRanges:  []string{"10-17", "10-19", "12-17", "14-30"},
 	vxlanRanges: []string{"100-107", "100-110", "103-107", "90-105"}}
@@ -86,8 +84,7 @@ var Wide = Scale{networks: 64, busy: 64, containers: 40, furnished: true,
 	},
 	vlanRanges: []string{"10-4000"}, vxlanRanges: []string{"100-2000", "90-3000"}}
 
-// shape is what a network looks like; %[1]d stands for a number that decides
-// which networks overlap.
+// shape is the form of a network; %[1]d is replaced by a number that decides which networks overlap.
 type shape struct {
 	subnet, gateway         string
 	ipv6Subnet, ipv6Gateway string
@@ -108,12 +105,12 @@ var shapes = []shape{
 	{subnet: "10.%[1]d.0.0/4", wrong: "prefix length"},
 }
 
-// pools are ranges that groups reserve.
+// pools are ranges for groups to reserve.
 var pools = []string{
 	"10.%[1]d.0.3-10.%[1]d.0.5", "10.%[1]d.0.4-10.%[1]d.0.6", "10.%[1]d.0.5", "10.%[1]d.0.11-10.%[1]d.0.12", "10.%[1]d.0.132-10.%[1]d.0.134",
 }
 
-// ruleShape is a rule without its names; what is named is filled in.
+// ruleShape is a rule without its names, which are filled in.
 type ruleShape struct {
 	direction, protocol string
 	port, priority      int

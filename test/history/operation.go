@@ -9,11 +9,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Verb is what an operation does.
+// Verb is the kind of an operation.
 type Verb string
 
-// The verbs. The first three are those of model objects, the others those of
-// the routes agents call.
+// The verbs. The first three are for model objects, the others for the routes of agents.
 const (
 	Post   Verb = "post" // create or update
 	Delete Verb = "delete"
@@ -27,19 +26,19 @@ const (
 	ReleaseAddress Verb = "releaseAddress"
 )
 
-// Operation is one request a client will make.
+// Operation is one request of a client.
 type Operation struct {
 	Verb    Verb
 	Type    string // of the object; "endpoint" and "address" for the routes of agents
 	Key     string // of the object; the id of the endpoint; the id of the network of the address
 	Object  contivmodel.Object
 	Request any    // body for the routes of agents
-	Wrong   string // what is invalid on purpose; such an operation must not succeed
-	Guarded bool   // only if the object is as its client has seen it
+	Wrong   string // what is invalid on purpose; such an operation must fail
+	Guarded bool   // only if the object is as the client has seen it
 
 	Members []Operation // of an apply
-	Trial   bool        // an apply that is only tried
-	Lenient bool        // a deletion, as member, of what may be absent
+	Trial   bool        // a dry run of an apply
+	Lenient bool        // a deletion, as member, of an object that may be absent
 }
 
 func (op Operation) String() string {
@@ -61,7 +60,7 @@ var pluginPaths = map[Verb]string{
 	AllocAddress:   mastercfg.AllocAddressPath, ReleaseAddress: mastercfg.ReleaseAddressPath,
 }
 
-// request says what goes over the wire.
+// request returns the HTTP request.
 func (op Operation) request() (method, path string, body any) {
 	if path, ok := pluginPaths[op.Verb]; ok {
 		return http.MethodPost, path, op.Request
@@ -77,7 +76,7 @@ func (op Operation) request() (method, path string, body any) {
 	return http.MethodGet, path, nil
 }
 
-// storeKey is the key whose existence the operation is about; addresses have none.
+// storeKey returns the key whose existence the operation is about; addresses have none.
 func (op Operation) storeKey() string {
 	switch op.Type {
 	case "endpoint":
@@ -88,7 +87,7 @@ func (op Operation) storeKey() string {
 	return modelPrefix + op.Type + "/" + op.Key
 }
 
-// tenantOf is the tenant in a model key.
+// tenantOf returns the tenant in a model key.
 func tenantOf(key string) string {
 	tenant, _, _ := strings.Cut(key, ":")
 	return tenant

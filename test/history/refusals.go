@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// refusal is one way of saying no, and what must have been so for it. A call
-// refused in a way that is not in the table is a finding.
+// refusal is one kind of refusal, with the condition that justifies it. A refusal that is not in the table is a
+// finding.
 type refusal struct {
 	verb  Verb
 	typ   string // empty: any
@@ -21,7 +21,7 @@ type refusal struct {
 	cause func(*Evidence, *Call) bool
 }
 
-// is tells whether a call was refused in this way.
+// is reports whether a call was refused in this way.
 func (r refusal) is(c *Call) bool {
 	return r.verb == c.Verb && (r.typ == "" || r.typ == c.Type) && (r.kind == c.Kind || c.Kind == anyKind) && strings.Contains(c.Message, r.says)
 }
@@ -114,7 +114,7 @@ var refusals = []refusal{
 	{ReleaseAddress, "", fault.NotFound, "key not found", endpointHomeless},
 }
 
-// Justified reports the refusals that nothing justifies.
+// Justified reports the unjustified refusals.
 func Justified(e *Evidence) []string {
 	var found []string
 	for _, c := range e.calls {
@@ -133,8 +133,8 @@ func Justified(e *Evidence) []string {
 	return found
 }
 
-// meanwhile lists what succeeded, or may have, while a call lasted, so that a
-// reader can tell what the refusal rests on. Rules are many and refuse nothing.
+// meanwhile lists what succeeded, or may have, during a call, so that a reader can find the reason of the refusal.
+// Rules are omitted: they are many and cause no refusals.
 func (e *Evidence) meanwhile(c *Call) string {
 	var text strings.Builder
 	for _, other := range e.calls {
@@ -156,7 +156,7 @@ func twin(typ string) func(*Evidence, *Call) bool {
 	return func(e *Evidence, c *Call) bool { return e.present(c, modelKey(typ, c.Key)) }
 }
 
-// tenantInUse: something of the tenant's may have been there.
+// tenantInUse: an object of the tenant may have existed.
 func tenantInUse(e *Evidence, c *Call) bool {
 	if c.mate(func(m *Call) bool { return m.Verb == Post && tenantOf(m.Key) == c.Key }) {
 		return true
@@ -177,7 +177,7 @@ func overlapping(overlap func(a, b *contivmodel.Network) bool) func(*Evidence, *
 	}
 }
 
-// sharingOutside: a network of anybody on a VLAN may have had an address of this one.
+// sharingOutside: a network on a VLAN, of any tenant, may have had an address of this one.
 func sharingOutside(e *Evidence, c *Call) bool {
 	wanted := c.Object.(*contivmodel.Network)
 	return wanted.Encap == "vlan" && some(e, c, "", func(n *contivmodel.Network) bool {
@@ -185,7 +185,7 @@ func sharingOutside(e *Evidence, c *Call) bool {
 	})
 }
 
-// usesNetwork: an object of the tenant may have named the network.
+// usesNetwork: an object of the tenant may have referred to the network.
 func usesNetwork[T any, P interface {
 	*T
 	contivmodel.Object
@@ -195,7 +195,7 @@ func usesNetwork[T any, P interface {
 	}
 }
 
-// anyAway: one of the objects that the request names may have been absent.
+// anyAway: one of the objects in the request may have been absent.
 func anyAway[T any, P interface {
 	*T
 	contivmodel.Object
@@ -237,7 +237,7 @@ func differs(differ func(a, b *contivmodel.EndpointGroup) bool) func(*Evidence, 
 	}
 }
 
-// groupNames: a group of the tenant may have named the object.
+// groupNames: a group of the tenant may have referred to the object.
 func groupNames(names func(*contivmodel.EndpointGroup) []string) func(*Evidence, *Call) bool {
 	return func(e *Evidence, c *Call) bool {
 		return some(e, c, tenantOf(c.Key), func(g *contivmodel.EndpointGroup) bool {
@@ -252,7 +252,7 @@ func groupInProfile(e *Evidence, c *Call) bool {
 	})
 }
 
-// reversed turns a model key T:N into a state id, N and T joined.
+// reversed converts a model key T:N to a state id, N and T joined.
 func reversed(key, joint string) string {
 	tenant, name, _ := strings.Cut(key, ":")
 	return name + joint + tenant
@@ -278,9 +278,9 @@ func anyNetwork(e *Evidence, c *Call) bool {
 	return some(e, c, "", func(*contivmodel.Network) bool { return true })
 }
 
-// notOwnAddress: an incoming rule for one endpoint wants its policy on exactly
-// one group, which has that endpoint. It was not so at some moment unless one
-// group with the policy and one endpoint lasted for the whole call.
+// notOwnAddress: an incoming rule for one endpoint requires its policy to be on exactly one group, which has that
+// endpoint. That was not so at some moment unless one group with the policy and one endpoint existed during the
+// whole call.
 func notOwnAddress(e *Evidence, c *Call) bool {
 	r := c.Object.(*contivmodel.Rule)
 	var with []*contivmodel.EndpointGroup
@@ -304,7 +304,7 @@ func notOwnAddress(e *Evidence, c *Call) bool {
 	return true
 }
 
-// lasting tells whether a key had one value for the whole of a call.
+// lasting reports whether a key had the same value during the whole call.
 func (e *Evidence) lasting(c *Call, key string) bool {
 	return !e.away(c, key) && len(e.log.Alive(key, c.From, c.To)) == 1
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// The causes in this file are about pools: what may have been taken during a
-// call. The records of those who have something tell, and the calls that took
-// and gave back at one revision.
+// The causes in this file are about pools: what may have been in use during a call. The evidence is the records of
+// the owners, and the calls that allocated and released at one revision.
 
-// documents are the values of a key during a call.
+// documents returns the values of a key during a call.
 func (e *Evidence) documents(c *Call, key string) []document {
 	var list []document
 	for _, v := range e.log.Alive(key, c.From, c.To) {
@@ -28,7 +27,7 @@ func (e *Evidence) documents(c *Call, key string) []document {
 	return list
 }
 
-// request is what a call about addresses asks for.
+// request is the request of a call about addresses.
 type request struct {
 	networkID string
 	group     string // state id; empty: none
@@ -37,8 +36,8 @@ type request struct {
 	named     string // network of the request
 }
 
-// in is the request as a network takes it: one of infrastructure has a port for each
-// host, and these are in no group.
+// in returns the request as a network handles it: an infrastructure network has a port for each host, without a
+// group.
 func (r request) in(n *contivmodel.Network) request {
 	if n.NwType == "infra" {
 		r.group = ""
@@ -74,8 +73,7 @@ func requestOf(c *Call) request {
 	return r
 }
 
-// poolGroup is the state id of the group in N:G.T, empty without one. The
-// names of this test have no dots.
+// poolGroup returns the state id of the group in N:G.T, empty without one. The names of this test have no dots.
 func poolGroup(id string) string {
 	_, group, ok := strings.Cut(id, ":")
 	if !ok {
@@ -85,7 +83,7 @@ func poolGroup(id string) string {
 	return name + ":" + tenant
 }
 
-// homes are the networks a request may have found, as objects.
+// homes returns the networks that a request may have found, as objects.
 func (e *Evidence) homes(c *Call) []*contivmodel.Network {
 	name, tenant, _ := strings.Cut(requestOf(c).networkID, ".")
 	var list []*contivmodel.Network
@@ -98,8 +96,8 @@ func (e *Evidence) homes(c *Call) []*contivmodel.Network {
 	return list
 }
 
-// endpointHomeless: the network or the group may have been absent, or the
-// group may have belonged to another network.
+// endpointHomeless: the network or the group may have been absent, or the group may have belonged to another
+// network.
 func endpointHomeless(e *Evidence, c *Call) bool {
 	r := requestOf(c)
 	if e.away(c, networkPrefix+r.networkID) || e.away(c, modelKey("network", reversedID(r.networkID))) {
@@ -112,8 +110,8 @@ func endpointHomeless(e *Evidence, c *Call) bool {
 	return e.away(c, modelKey("endpointGroup", tenant+":"+name)) || c.Verb != CreateEndpoint && groupElsewhere(e, c)
 }
 
-// containerAway: the endpoint may have been absent, from the network or, where
-// that was absent itself, from the network of the group that has its name.
+// containerAway: the endpoint may have been absent, from the network or, if that was absent itself, from the
+// network of the group with its name.
 func containerAway(e *Evidence, c *Call) bool {
 	if ownAway(e, c) {
 		return true
@@ -157,7 +155,7 @@ func ipv6Outside(e *Evidence, c *Call) bool {
 	})
 }
 
-// taken tells whether an address may not have been free for the caller.
+// taken reports whether an address may have been unavailable to the caller.
 func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
 	if a.Is6() {
 		return e.taken6(c, r, n, a)
@@ -166,8 +164,7 @@ func (e *Evidence) taken(c *Call, r request, n *contivmodel.Network, a netip.Add
 		e.reserved(c, r, n, a) || e.outsidePool(c, r, a) || e.passing(c, r.networkID, a) || e.fleeting(c, serviceIn(r.networkID)) > 0
 }
 
-// outsidePool tells whether the group that the caller named may have had a range
-// without the address.
+// outsidePool reports whether the group in the request may have had a range without the address.
 func (e *Evidence) outsidePool(c *Call, r request, a netip.Addr) bool {
 	return slices.ContainsFunc(e.groupRecords(c, r), func(d document) bool {
 		pool, _ := d["IPPool"].(string)
@@ -175,7 +172,7 @@ func (e *Evidence) outsidePool(c *Call, r request, a netip.Addr) bool {
 	})
 }
 
-// owned are the addresses of a network that somebody may have had during a call.
+// owned returns the addresses of a network that may have been in use during a call.
 func (e *Evidence) owned(c *Call, networkID string) map[netip.Addr]bool {
 	owned := map[netip.Addr]bool{}
 	note := func(text any) {
@@ -205,8 +202,7 @@ func (e *Evidence) owned(c *Call, networkID string) map[netip.Addr]bool {
 	return owned
 }
 
-// reserved tells whether an address may have been in the range of a group that
-// the caller did not name.
+// reserved reports whether an address may have been in the range of a group other than the request's.
 func (e *Evidence) reserved(c *Call, r request, n *contivmodel.Network, a netip.Addr) bool {
 	return some(e, c, n.TenantName, func(g *contivmodel.EndpointGroup) bool {
 		return g.NetworkName == n.NetworkName && reversed(g.ModelKey(), ":") != r.group && poolHas(g.IPPool, a)
@@ -228,11 +224,11 @@ func (e *Evidence) taken6(c *Call, r request, n *contivmodel.Network, a netip.Ad
 	return e.owned(c, r.networkID)[a] || e.passing(c, r.networkID, a)
 }
 
-// takesAddresses tells of a mate whether the address, any of them, may have
-// been its own, or of the pool it reserved.
+// takesAddresses reports whether a member of the same apply may have taken the address: as its own, or in the pool
+// it reserved.
 func takesAddresses(m *Call) bool { return m.Type == "serviceLB" || m.Type == "endpointGroup" }
 
-// passing tells whether somebody was given an address during a call.
+// passing reports whether an address was allocated during a call.
 func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
 	if c.mate(takesAddresses) {
 		return true
@@ -249,8 +245,7 @@ func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
 	return false
 }
 
-// serviceIn tells of a call whether it is about a service that has its address
-// in a network.
+// serviceIn returns a predicate on calls: it is about a service with an address in a network.
 func serviceIn(networkID string) func(*Call) bool {
 	return func(c *Call) bool {
 		s, ok := c.Object.(*contivmodel.ServiceLB)
@@ -258,7 +253,7 @@ func serviceIn(networkID string) func(*Call) bool {
 	}
 }
 
-// addressTaken: the address asked for may have been taken or reserved.
+// addressTaken: the requested address may have been taken or reserved.
 func addressTaken(e *Evidence, c *Call) bool {
 	r := requestOf(c)
 	return slices.ContainsFunc(e.homes(c), func(n *contivmodel.Network) bool { return e.taken(c, r.in(n), n, r.address) })
@@ -294,7 +289,7 @@ func (e *Evidence) full(c *Call, r request, n *contivmodel.Network, pool string)
 			left++
 		}
 	}
-	return left <= e.fleeting(c, serviceIn(r.networkID)) // each had an address that nothing tells
+	return left <= e.fleeting(c, serviceIn(r.networkID)) // each had an address that the log does not show
 }
 
 // ipv6Exhausted: the IPv6 subnet is small, and every host part may have been
@@ -315,7 +310,7 @@ func ipv6Exhausted(e *Evidence, c *Call) bool {
 	})
 }
 
-// poolTaken: an address of the pool that a group asked for may have been taken.
+// poolTaken: an address of the requested pool may have been taken.
 func poolTaken(e *Evidence, c *Call) bool {
 	g := c.Object.(*contivmodel.EndpointGroup)
 	r := request{networkID: g.NetworkName + "." + g.TenantName}

@@ -6,11 +6,9 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// The causes in this file are about tags: which a network may have had during a
-// call, and which were in the range.
+// The causes in this file are about tags: which a network may have had during a call, and which were in the range.
 
-// tagKind is a kind of tag: networks with the encapsulation have it under a
-// name; the pool's record has the range.
+// tagKind is a kind of tag: networks with the encapsulation have it in a member; the pool's record has the range.
 type tagKind struct{ encap, member, pool, ranged string }
 
 var (
@@ -18,8 +16,8 @@ var (
 	vxlanTags = tagKind{"vxlan", "extPktTag", "auto-vxlan", "vxlans"}
 )
 
-// heldTags are the tags that somebody may have had during a call. Groups have
-// those of their networks, or in a fabric their own.
+// heldTags returns the tags that may have been in use during a call. Groups have those of their networks, or in a
+// fabric their own.
 func (e *Evidence) heldTags(c *Call, kind tagKind) map[int]bool {
 	held := map[int]bool{}
 	for _, key := range append(e.log.Keys(networkPrefix), e.log.Keys(groupPrefix)...) {
@@ -32,7 +30,7 @@ func (e *Evidence) heldTags(c *Call, kind tagKind) map[int]bool {
 	return held
 }
 
-// lastingTags are the tags that were in the range during the whole of a call.
+// lastingTags returns the tags that were in the range during the whole call.
 func (e *Evidence) lastingTags(c *Call, kind tagKind) map[int]bool {
 	lasting := map[int]bool{}
 	documents := e.documents(c, statePrefix+kind.pool+"/global")
@@ -48,7 +46,7 @@ func (e *Evidence) lastingTags(c *Call, kind tagKind) map[int]bool {
 	return lasting
 }
 
-// tagTaken: the tag a network asked for may not have been free.
+// tagTaken: the tag requested for a network may have been in use.
 func tagTaken(kind tagKind) func(*Evidence, *Call) bool {
 	return func(e *Evidence, c *Call) bool {
 		tag := c.Object.(*contivmodel.Network).PktTag
@@ -67,8 +65,8 @@ func tagsExhausted(kind tagKind) func(*Evidence, *Call) bool {
 	}
 }
 
-// tagsOutside: a network may have had a tag outside the range asked for. The
-// networks of the time are the evidence, whatever their tags.
+// tagsOutside: a network may have had a tag outside the requested range. The evidence is that networks existed,
+// whatever their tags.
 func tagsOutside(e *Evidence, c *Call) bool {
 	wanted := c.Object.(*contivmodel.Global)
 	encap, text := "vxlan", wanted.Vxlans

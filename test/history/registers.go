@@ -10,23 +10,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The checks in this file know nothing of the store but what became of lost
-// calls. They ask whether what clients were told can be put into one order that
-// agrees with time: for every object a register that says whether it exists,
-// for every address of a network one that says who has it.
+// The checks in this file use nothing of the store except the fate of lost calls. They check whether the responses
+// to clients can be put into one order that agrees with time: for every object there is a register of its
+// existence, for every address of a network a register of its owner.
 
-// checkTime bounds the search for an order of one check.
+// checkTime limits the search for an order of one check.
 const checkTime = 20 * time.Second
 
-// afterAll is when a lost call ends: it may take effect at any time, or, which
-// is the same as never, after everything else.
+// afterAll is the end of a lost call: it may take effect at any time or, equivalent to never, after everything
+// else.
 const afterAll = math.MaxInt64
 
-// step is what a call means for a register: whether it can have met a state,
-// and the state it leaves. Registers begin empty.
+// step is the effect of a call on a register: whether the call is possible in a state, and the next state.
+// Registers begin empty.
 type step func(state string) (ok bool, next string)
 
-// becomes is a step from one of some states; none given means from any.
+// becomes returns a step from one of some states; without from, from any.
 func becomes(next string, from ...string) step {
 	return func(state string) (bool, string) { return len(from) == 0 || slices.Contains(from, state), next }
 }
@@ -37,7 +36,7 @@ type entry struct {
 	step step
 }
 
-// linearizable looks for an order in every register.
+// linearizable searches for an order of every register.
 func linearizable(registers map[string][]porcupine.Operation) []string {
 	model := porcupine.Model{
 		Init: func() any { return "" },
@@ -59,7 +58,7 @@ func linearizable(registers map[string][]porcupine.Operation) []string {
 	return found
 }
 
-// listing shows the calls of a register; it is cut where it becomes unreadable.
+// listing shows the calls of a register; it is truncated when it becomes unreadable.
 func listing(operations []porcupine.Operation) string {
 	slices.SortFunc(operations, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	var text strings.Builder

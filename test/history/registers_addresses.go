@@ -11,16 +11,14 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// The states of the register of an address are the id of the endpoint that has
-// it, and these.
+// The states of an address register are the id of the owning endpoint, and these.
 const (
 	free     = ""
 	reserved = "allocated without an endpoint"
-	doubtful = "free or " + reserved // allocated at the revision at which the network was made again
+	doubtful = "free or " + reserved // allocated at the revision at which the network was recreated
 )
 
-// Addresses checks, for every address of every network, that it was given to
-// one owner at a time.
+// Addresses checks, for every address of every network, that it had one owner at a time.
 func Addresses(e *Evidence, fates map[*Call]Fate) []string {
 	a := addressBook{e, map[string][]porcupine.Operation{}}
 	for _, c := range e.calls {
@@ -47,7 +45,7 @@ type addressBook struct {
 	registers map[string][]porcupine.Operation
 }
 
-// allocated notes an address that was handed out by itself.
+// allocated records an address that was allocated without an endpoint.
 func (a addressBook) allocated(c *Call) {
 	made, again, ok := a.generation(c.Key, c.exact)
 	switch {
@@ -58,7 +56,7 @@ func (a addressBook) allocated(c *Call) {
 	}
 }
 
-// endpoint notes that an endpoint got its addresses, or gave them back.
+// endpoint records that an endpoint got its addresses, or released them.
 func (a addressBook) endpoint(c *Call, ep *mastercfg.CfgEndpointState, revision int64) {
 	made, again, ok := a.generation(ep.NetID, revision)
 	if !ok || again && (c.Verb == DeleteEndpoint || !a.holds(ep, revision)) {
@@ -73,15 +71,15 @@ func (a addressBook) endpoint(c *Call, ep *mastercfg.CfgEndpointState, revision 
 			a.add(c, ep.NetID, made, addr, becomes(free, ep.ID))
 			continue
 		}
-		from := []string{free, doubtful, ep.ID} // the endpoint may have been there
+		from := []string{free, doubtful, ep.ID} // the endpoint may have existed
 		if ep := c.Request.(*mastercfg.CreateEndpointRequest).ConfigEP; names(ep.IPAddress, addr) || names(ep.IPv6Address, addr) {
-			from = append(from, reserved) // for whom names it
+			from = append(from, reserved) // if the request names it
 		}
 		a.add(c, ep.NetID, made, addr, becomes(ep.ID, from...))
 	}
 }
 
-// holds tells whether the store has an endpoint with these addresses at a revision.
+// holds reports whether the store has an endpoint with these addresses at a revision.
 func (a addressBook) holds(ep *mastercfg.CfgEndpointState, revision int64) bool {
 	key := endpointPrefix + ep.ID
 	stored := endpointOf(key, a.log.At(key, revision))
@@ -93,7 +91,7 @@ func names(text string, addr netip.Addr) bool {
 	return err == nil && named == addr
 }
 
-// release gives back what was allocated and leaves alone what an endpoint has.
+// release releases an allocated address, but not one of an endpoint.
 func (a addressBook) release(c *Call, revision int64) {
 	text, _, _ := strings.Cut(c.Request.(*mastercfg.ReleaseAddressRequest).IPv4Address, "/")
 	addr, err := netip.ParseAddr(text)
@@ -109,18 +107,16 @@ func (a addressBook) release(c *Call, revision int64) {
 	})
 }
 
-// add enters a step into the register of an address. A network that is made
-// again begins with new registers.
+// add enters a step into the register of an address. A recreated network begins with new registers.
 func (a addressBook) add(c *Call, networkID string, made int64, addr netip.Addr, s step) {
 	name := fmt.Sprintf("address %s of network %s made at %d", addr, networkID, made)
 	a.registers[name] = append(a.registers[name], c.operation(s))
 }
 
-// generation is the revision at which the network of a moment was made. It is not ok
-// where there was no network then. The network may have been made again at that very
-// revision: what came before that and what came after it cannot be told from each other. So it is
-// where the network before was one of infrastructure, which may go before its endpoints: the last
-// of those may go at the revision at which the next network is made.
+// generation returns the revision at which the network of a moment was created; ok is false if there was none. The
+// network may have been recreated at that very revision (again): steps before and after that cannot be
+// distinguished. The same holds if the previous network was an infrastructure network, which may be deleted before
+// its endpoints: the last of those may be deleted at the revision at which the next network is created.
 func (a addressBook) generation(networkID string, revision int64) (made int64, again, ok bool) {
 	versions := a.log.Alive(networkPrefix+networkID, 0, revision)
 	n := len(versions)
@@ -141,15 +137,15 @@ func (a addressBook) generation(networkID string, revision int64) (made int64, a
 	return made, again && made == revision, true
 }
 
-// infra tells whether a network is one of infrastructure.
+// infra reports whether a network is an infrastructure network.
 func infra(value []byte) bool {
 	var network mastercfg.CfgNetworkState
 	return json.Unmarshal(value, &network) == nil && network.NwType == "infra"
 }
 
-// removals are the revisions at which a network was deleted, also where the log
-// shows nothing because it was made again at once. In a large apply that is the
-// beginning: nobody else touches the network until the apply is stored.
+// removals returns the revisions at which a network was deleted, also if the log does not show it because it was
+// recreated at once. For a large apply that is its beginning: no other call changes the network until the apply is
+// stored.
 func (a addressBook) removals(networkID string) (all []int64) {
 	for _, c := range a.byKey[modelKey("network", reversedID(networkID))] {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The states of the register of an object.
+// The states of an object's register.
 const (
 	absent = ""
 	exists = "exists"
@@ -18,8 +18,8 @@ const (
 // createsOnce are the types whose objects cannot be posted again.
 var createsOnce = map[string]bool{"tenant": true, "network": true, "rule": true, "extContractsGroup": true}
 
-// Existence checks, for every object and endpoint, that creations, deletions,
-// reads and refusals agree on when it existed.
+// Existence checks, for every object and endpoint, that creations, deletions, reads and refusals agree on when it
+// existed.
 func Existence(calls []*Call) []string {
 	registers := map[string][]porcupine.Operation{}
 	rulesOf := map[string][]string{} // keys of the rules that occur, by policy
@@ -48,8 +48,7 @@ func Existence(calls []*Call) []string {
 	return linearizable(registers)
 }
 
-// existence is what a call says and does about the existence of its object,
-// nil if nothing.
+// existence returns the step of a call for the register of its object, nil if it has none.
 func existence(c *Call) step {
 	if c.Applied {
 		return existenceApplied(c)
@@ -92,8 +91,8 @@ func existence(c *Call) step {
 	return nil
 }
 
-// existenceApplied is the same for a member of an apply. What the members of
-// one that was refused met was never so for anybody else.
+// existenceApplied is the same for a member of an apply. The intermediate states of a refused apply never existed
+// for other calls.
 func existenceApplied(c *Call) step {
 	switch {
 	case c.Outcome == Unknown && c.Wrong != "", c.Outcome == Refused, c.Outcome == Spared:

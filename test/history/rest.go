@@ -11,14 +11,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A client that waits for an answer no longer has not undone what it asked for: its plan may be in the middle of a
-// commit. The committer of a term takes one plan after the other, and a leader that is followed by another commits
-// nothing more. So what a leader says of the next plan, it says after all that was asked before has happened or never will.
+// A client that stops waiting for a response has not cancelled its request: its plan may be in the middle of a
+// commit. The committer of a term executes one plan after the other, and a leader that was replaced commits
+// nothing more. So when a leader answers a later plan, all earlier requests have happened or never will.
 
-// nobody is the name of a tenant that never is.
+// nobody is the name of a tenant that never exists.
 const nobody = "nobody"
 
-// Rest waits until nothing that clients have given up can happen any more, whatever netmaster they asked.
+// Rest waits until no abandoned request of a client can happen any more, whichever netmaster received it.
 func (c *Cluster) Rest(ctx context.Context) error {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -39,16 +39,16 @@ func (c *Cluster) Rest(ctx context.Context) error {
 	return nil
 }
 
-// rest is a revision by which everything had happened that clients had given up when their cluster was asked.
+// rest is a revision by which all requests had happened that were abandoned when the cluster was asked.
 type rest struct {
-	asked    time.Duration // since the beginning of the run
+	asked    time.Duration // since the start of the run
 	revision int64
 }
 
 // restsEvery is how often the cluster is asked.
 const restsEvery = time.Second
 
-// rests asks until the context ends.
+// rests asks the cluster at intervals until the context ends.
 func (r *run) rests(ctx context.Context) (all []rest) {
 	next := time.NewTicker(restsEvery)
 	defer next.Stop()
@@ -70,11 +70,11 @@ func (r *run) rests(ctx context.Context) (all []rest) {
 	}
 }
 
-// noticing is how long a netmaster may take to see that a client is gone, and with it what has not begun to happen: it may
-// have stood still, and have read the request only afterwards.
+// noticing is how long a netmaster may take to notice that a client has gone, and to drop what has not started: it
+// may have been stopped, and have read the request only afterwards.
 const noticing = requestTime
 
-// bound gives each lost call the last revision at which it may have happened.
+// bound sets the last revision at which each lost call may have happened.
 func bound(calls []*Call, rests []rest) {
 	for _, c := range calls {
 		if c.Outcome != Unknown {

@@ -14,18 +14,18 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Plan says how much happens in a run.
+// Plan is the amount of work in a run.
 type Plan struct {
 	Seed       uint64
 	Scale      Scale
 	Operations int
 	Clients    int
-	Began      time.Time                        // what times are counted from; zero: the beginning of this run
-	Calm       bool                             // nothing is disturbed
-	Report     func(format string, args ...any) // of what happens meanwhile
+	Began      time.Time                        // the origin of times; zero: the start of this run
+	Calm       bool                             // without disturbances
+	Report     func(format string, args ...any) // logs events of the run
 }
 
-// disturbances are what happens to the netmasters, and when, in parts of the operations.
+// disturbances are what is done to the netmasters, and when, as a fraction of the operations.
 var disturbances = []struct {
 	after float64
 	what  string
@@ -46,7 +46,7 @@ func ended(signal syscall.Signal) func(*Cluster, context.Context) (time.Duration
 	return func(c *Cluster, ctx context.Context) (time.Duration, error) { return c.Disturb(ctx, signal) }
 }
 
-// requestTime is how long a client waits for an answer.
+// requestTime is how long a client waits for a response.
 const requestTime = 10 * time.Second
 
 // run is one run of all clients.
@@ -57,10 +57,10 @@ type run struct {
 	began   time.Time
 
 	next  atomic.Int64 // operations handed to clients
-	known atomic.Int64 // newest revision any client was told
+	known atomic.Int64 // newest revision returned to any client
 }
 
-// Execute carries out a plan and returns what the clients saw.
+// Execute executes a plan and returns the calls of the clients.
 func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.Client) ([]*Call, error) {
 	r := &run{plan: plan, cluster: cluster, store: store, began: plan.Began}
 	if r.began.IsZero() {
@@ -98,7 +98,7 @@ func Execute(ctx context.Context, plan Plan, cluster *Cluster, store *clientv3.C
 	return calls, context.Cause(ctx)
 }
 
-// disturb disturbs the netmasters when the time has come.
+// disturb disturbs the netmasters when it is time.
 func (r *run) disturb(ctx context.Context) error {
 	if r.plan.Calm {
 		return nil
@@ -135,7 +135,7 @@ func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
 			if call.answer(ctx, link, "http://"+r.cluster.nodes[at%members].address) {
 				break
 			}
-			at++ // that one is away
+			at++ // that one is down
 		}
 		call.End = time.Since(r.began)
 		if err := r.learn(ctx, call); err != nil {
@@ -150,8 +150,8 @@ func (r *run) client(ctx context.Context, number int) ([]*Call, error) {
 	return record, nil
 }
 
-// learn notes what a call tells of the store. After an answer that was lost the
-// client waits for a leader, so that few calls end without knowledge.
+// learn records the revisions in a call's response. After a lost response the client waits for a leader, so that
+// few calls have an unknown outcome.
 func (r *run) learn(ctx context.Context, call *Call) (err error) {
 	switch call.Outcome {
 	case Done:
@@ -168,7 +168,7 @@ func (r *run) learn(ctx context.Context, call *Call) (err error) {
 	return err
 }
 
-// revision is the present one of the store.
+// revision returns the present revision of the store.
 func (r *run) revision(ctx context.Context) (present int64, err error) {
 	err = testkit.Until(ctx, "the revision of the store", func() bool {
 		asking, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Choices checks what the controller chose: that nobody has what another has,
-// that requests were honoured, and that all of it is from the right pool.
+// Choices checks the controller's choices: that nothing has two owners, that requests were honoured, and that
+// everything is from the right pool.
 func Choices(w *World) []string {
 	c := choices{derivation: derivation{world: w}, owners: map[string]string{}}
 	c.tags()
@@ -33,7 +33,7 @@ func Choices(w *World) []string {
 
 type choices struct {
 	derivation
-	owners map[string]string // of everything that only one can have
+	owners map[string]string // of everything that only one may have
 	found  []string
 }
 
@@ -41,7 +41,7 @@ func (c *choices) report(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf(format, args...))
 }
 
-// only notes the owner of something and reports a second one.
+// only records the owner of something and reports a second one.
 func (c *choices) only(what, owner string) {
 	if other := c.owners[what]; other != "" {
 		c.report("given twice: %s, to %s and %s", what, other, owner)
@@ -90,7 +90,7 @@ func (c *choices) endpoint(ep *mastercfg.CfgEndpointState) {
 	rec := c.world.record(networkPrefix + ep.NetID)
 	n := one[contivmodel.Network](c.world, fmt.Sprintf("%v:%v", rec["tenant"], rec["networkName"]))
 	if n == nil {
-		return // an infra network may go first; see references
+		return // an infra network may be deleted first; see references
 	}
 	a := c.address(n, ep.IPAddress, "endpoint "+ep.ID)
 	if a.Is4() {
@@ -103,7 +103,7 @@ func (c *choices) endpoint(ep *mastercfg.CfgEndpointState) {
 	c.membership(n, ep, a)
 }
 
-// address checks that an IPv4 address may be handed out, and is once.
+// address checks that an IPv4 address may be allocated, and has one owner.
 func (c *choices) address(n *contivmodel.Network, text, owner string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	if err != nil || !parseSubnet(n.Subnet, n.Gateway).usable(a) {
@@ -129,8 +129,7 @@ func (c *choices) ipv6(n *contivmodel.Network, ep *mastercfg.CfgEndpointState) {
 	c.only("address "+ep.IPv6Address+" of network "+n.Key, "endpoint "+ep.ID)
 }
 
-// membership checks the group of an endpoint, and that it got its address from
-// the right pool.
+// membership checks the group of an endpoint, and that its address is from the right pool.
 func (c *choices) membership(n *contivmodel.Network, ep *mastercfg.CfgEndpointState, a netip.Addr) {
 	group := ep.ServiceName
 	if n.NwType == "infra" {

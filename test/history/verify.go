@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Finding is one thing that is not as it must be, with the check that saw it.
+// Finding is one violation, with the check that found it.
 type Finding struct{ Check, Text string }
 
-// derivedEvery is how many revisions pass between two full derivations. What is
-// unique is looked at in each revision.
+// derivedEvery is how many revisions pass between two full derivations. Uniqueness is checked at each revision.
 const derivedEvery = 10
 
-// Replay goes through the history of the store, revision by revision, and
-// checks every state it was in. It returns the last one, too.
+// Replay replays the history of the store, revision by revision, and checks every state. It also returns the last
+// one.
 func Replay(e *Evidence) (*World, []Finding) {
 	r := replay{world: newWorld(), holding: holding{evidence: e, held: Held{}}, seen: map[Finding]bool{}}
 	changes := e.log.Changes
@@ -51,7 +50,7 @@ func (r *replay) advance(revision int64, changes []Change) {
 	r.holding.update(r.world, touched, revision)
 }
 
-// touch notes the network whose held addresses a change may be about.
+// touch records the network whose held addresses a change may affect.
 func touch(c Change, touched map[string]bool) {
 	if id, ok := strings.CutPrefix(c.Key, networkPrefix); ok {
 		touched[id] = true
@@ -62,7 +61,7 @@ func touch(c Change, touched map[string]bool) {
 	}
 }
 
-// check looks at the state of a revision. What stays wrong is reported once.
+// check checks the state of a revision. A violation that persists is reported once.
 func (r *replay) check(revision int64, full bool) {
 	r.note(revision, "choices", Choices(r.world))
 	r.note(revision, "references", References(r.world))
@@ -87,8 +86,7 @@ func (r *replay) note(revision int64, check string, texts []string) {
 	}
 }
 
-// Verify makes all checks that the two records allow, and returns the last
-// state of the store.
+// Verify runs all checks on the two records, and returns the last state of the store.
 func Verify(log *Log, calls []*Call) (*World, []Finding) {
 	e := NewEvidence(log, calls)
 	world, found := Replay(e)

@@ -15,21 +15,20 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// watchedTenant is the one that is also watched by itself.
+// watchedTenant is the tenant that is also watched separately.
 const watchedTenant = "t1"
 
-// Watchers follow the objects of every kind the way clients do, from the
-// beginning to the end, whatever happens to the netmasters meanwhile.
+// Watchers watch the objects of every kind as clients do, from the beginning to the end, during all disturbances.
 type Watchers struct {
 	all     []*watcher
 	working sync.WaitGroup
 	stop    context.CancelFunc
 }
 
-// watcher is one watch with what it was told.
+// watcher is one watch with its events.
 type watcher struct {
 	name   string
-	prefix string // of the keys it has to hear of
+	prefix string // of the keys that it has to report
 
 	mu    sync.Mutex
 	since int64 // revision of the first bookmark; 0 before it
@@ -37,8 +36,7 @@ type watcher struct {
 	ended error
 }
 
-// Watch begins to watch every kind, and one of them for one tenant only. The
-// first netmaster each watch asks is another one.
+// Watch starts to watch every kind, and one of them for one tenant only. Each watch begins at another netmaster.
 func Watch(ctx context.Context, cluster *Cluster) (*Watchers, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &Watchers{stop: stop}
@@ -62,8 +60,7 @@ func Watch(ctx context.Context, cluster *Cluster) (*Watchers, error) {
 	return w, nil
 }
 
-// begin waits for the first bookmark. A watch that breaks before it has ended:
-// it does not know where to go on.
+// begin waits for the first bookmark. A watch that breaks before that fails: it does not know where to continue.
 func (w *watcher) begin(ctx context.Context) error {
 	var ended error
 	err := testkit.Until(ctx, "the first bookmark of "+w.name, func() bool {
@@ -127,17 +124,16 @@ func (w *watcher) begun() int64 {
 	return w.since
 }
 
-// hearingTime is how long the last events may take to come.
+// hearingTime is how long the last events may take to arrive.
 const hearingTime = time.Minute
 
-// Compare waits until the watches have come as far as the history, ends them
-// and lists where they differ from it.
+// Compare waits until the watches have reached the end of the history, stops them and lists the differences.
 func (w *Watchers) Compare(ctx context.Context, log *Log) []string {
 	waiting, cancel := context.WithTimeout(ctx, hearingTime)
 	defer cancel()
 	for _, one := range w.all {
 		wanted := len(log.eventsOf(one.prefix, one.begun()))
-		_ = testkit.Until(waiting, one.name, func() bool { // what is missing then is found below
+		_ = testkit.Until(waiting, one.name, func() bool { // missing events are found below
 			one.mu.Lock()
 			defer one.mu.Unlock()
 			return len(one.told) >= wanted || one.ended != nil
@@ -151,12 +147,12 @@ func (w *Watchers) Compare(ctx context.Context, log *Log) []string {
 	return found
 }
 
-// eventOf is a line of a watch as text.
+// eventOf returns a line of a watch as text.
 func eventOf(revision int64, typ, key string) string {
 	return fmt.Sprintf("revision %d: %s %s", revision, typ, key)
 }
 
-// eventsOf are the events that the changes below a prefix, after a revision, are told as.
+// eventsOf returns the events that report the changes below a prefix after a revision.
 func (l *Log) eventsOf(prefix string, since int64) []string {
 	var all []string
 	for _, c := range l.Changes {
@@ -175,8 +171,8 @@ func (l *Log) eventsOf(prefix string, since int64) []string {
 	return all
 }
 
-// compare looks for events that were lost, told twice, out of order or wrong.
-// The changes of one revision may come in any order.
+// compare reports events that are missing, duplicate, out of order or wrong. The changes of one revision may have
+// any order.
 func (w *watcher) compare(log *Log) []string {
 	var found, told []string
 	for i, e := range w.told {
@@ -214,8 +210,8 @@ func (w *watcher) compare(log *Log) []string {
 	return slices.Compact(found)
 }
 
-// sameObject compares an object with a stored value, without what leads to
-// other objects: of that, an event tells what was so when it was sent.
+// sameObject compares an object with a stored value, without links: an event has the links at the time when it was
+// sent.
 func sameObject(o contivmodel.Object, value []byte) bool {
 	kind, _ := contivmodel.KindByType(o.ModelType())
 	stored := kind.New()

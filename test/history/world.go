@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// World is the store at one revision: every key, and what is decoded of it.
+// World is the store at one revision: every key, and its decoded value.
 type World struct {
 	Raw       map[string][]byte
 	Endpoints map[string]*mastercfg.CfgEndpointState // by id
@@ -24,7 +24,7 @@ func newWorld() *World {
 		objects: map[string]map[string]contivmodel.Object{}, records: map[string]document{}}
 }
 
-// Apply makes one change.
+// Apply applies one change.
 func (w *World) Apply(c Change) {
 	delete(w.records, c.Key)
 	if c.Value == nil {
@@ -66,7 +66,7 @@ func (w *World) object(c Change, typ string) contivmodel.Object {
 	return o
 }
 
-// decodeObject reads a model object, nil if it cannot be read.
+// decodeObject decodes a model object, nil if it is invalid.
 func decodeObject(typ string, value []byte) contivmodel.Object {
 	kind, ok := contivmodel.KindByType(typ)
 	if !ok {
@@ -79,7 +79,7 @@ func decodeObject(typ string, value []byte) contivmodel.Object {
 	return o
 }
 
-// all are the objects of a type, by key in order.
+// all returns the objects of a type, sorted by key.
 func all[T any, P interface {
 	*T
 	contivmodel.Object
@@ -94,7 +94,7 @@ func all[T any, P interface {
 	return list
 }
 
-// one is an object by key, nil if there is none.
+// one returns an object by key, nil if it does not exist.
 func one[T any, P interface {
 	*T
 	contivmodel.Object
@@ -103,13 +103,13 @@ func one[T any, P interface {
 	return o
 }
 
-// has tells whether there is an object.
+// has reports whether an object exists.
 func (w *World) has(typ, key string) bool {
 	_, ok := w.objects[typ][key]
 	return ok
 }
 
-// record decodes the value of a key as any JSON object, nil if there is none.
+// record decodes the value of a key as any JSON object, nil if it does not exist.
 func (w *World) record(key string) document {
 	d, known := w.records[key]
 	if value, ok := w.Raw[key]; ok && !known {
@@ -121,7 +121,7 @@ func (w *World) record(key string) document {
 	return d
 }
 
-// endpoints are those that match, by id in order.
+// endpoints returns the matching ones, sorted by id.
 func (w *World) endpoints(match func(*mastercfg.CfgEndpointState) bool) []*mastercfg.CfgEndpointState {
 	var list []*mastercfg.CfgEndpointState
 	for _, id := range slices.Sorted(maps.Keys(w.Endpoints)) {

@@ -2,8 +2,8 @@ package ovstest
 
 import "github.com/contiv/netplugin/test/drops"
 
-// Drops counts the packets that were thrown away up to now: by the switch, and by the kernel at the sockets that there
-// are in these namespaces and the switch's. What cannot be counted is told in the test's log.
+// Drops counts the packets dropped so far: by the switch, and by the kernel at the present sockets of these
+// namespaces and of the switch's. What cannot be counted is reported in the test's log.
 func (s *Switch) Drops(namespaces ...string) drops.Counts {
 	s.t.Helper()
 	c := drops.Counts{}

@@ -2,7 +2,7 @@ package ovstest
 
 import "fmt"
 
-// foreignActions has every action of ovs-actions(7), of which we write few.
+// foreignActions has every action of ovs-actions(7), of which this project writes few.
 var foreignActions = []string{
 	"output:3", "output:reg0[1..16]", "output(port=3,max_len=100)", "output(port=reg0,max_len=100)", "NORMAL", "FLOOD", "ALL", "LOCAL", "IN_PORT",
 	"controller", "controller:100", "controller(reason=invalid_ttl,max_len=10,id=5)", "controller(userdata=01.02.03,pause)", "controller(meter_id=77)",
@@ -51,8 +51,8 @@ var foreignMatches = []string{
 	"icmp,icmp_type=8", "icmp,icmp_code=1", "icmp6,icmp_type=128", "icmp6,icmp_code=1", "icmp6,icmp_type=135,nd_target=fd00::1", "icmp6,icmp_type=135,nd_sll=02:00:00:00:00:01", "icmp6,icmp_type=136,nd_tll=02:00:00:00:00:01", "icmp6,icmp_type=136,nd_reserved=1", "icmp6,icmp_type=136,nd_options_type=2",
 }
 
-// ForeignFlows are flows that somebody may write into a bridge with ovs-ofctl: one with each action and each field.
-// They name group 77, meter 77 and the field tun_metadata0, which somebody has to make first (AddForeignThings), and
+// ForeignFlows are flows that another program may write to a bridge with ovs-ofctl: one with each action and each
+// field. They refer to group 77, meter 77 and the field tun_metadata0, which must exist (AddForeignThings), and
 // have neither cookie nor table nor priority.
 func ForeignFlows() []string {
 	var flows []string
@@ -66,7 +66,7 @@ func ForeignFlows() []string {
 	return append(flows, "idle_timeout=100,hard_timeout=200,send_flow_rem,reset_counts,no_packet_counts,no_byte_counts,actions=output:3")
 }
 
-// AddForeignThings makes what ForeignFlows name.
+// AddForeignThings creates what ForeignFlows refer to.
 func (s *Switch) AddForeignThings(bridge string) {
 	s.t.Helper()
 	s.Ofctl("add-tlv-map", bridge, "{class=0x102,type=1,len=4}->tun_metadata0")
@@ -74,14 +74,14 @@ func (s *Switch) AddForeignThings(bridge string) {
 	s.Ofctl("add-meter", bridge, "meter=77,kbps,band=type=drop,rate=1000")
 }
 
-// AddForeign writes a flow, of which head is cookie, table and priority. This switch may not take it.
+// AddForeign writes a flow; head is its cookie, table and priority. This version of the switch may refuse it.
 func (s *Switch) AddForeign(bridge, head, flow string) error {
 	flow = fmt.Sprintf("%s,%s", head, flow)
 	_, err := s.Try("ovs-ofctl", "-O", "OpenFlow13", "add-flow", s.Bridge(bridge), flow)
 	if err == nil {
 		return nil
 	}
-	// Older versions of OpenFlow have words that 1.3 lacks.
+	// Older versions of OpenFlow have actions that 1.3 lacks.
 	_, err = s.Try("ovs-ofctl", "-O", "OpenFlow10", "add-flow", s.Bridge(bridge), flow)
 	return err
 }

@@ -12,7 +12,7 @@ type process struct {
 	done <-chan struct{} // closed when it has ended
 }
 
-// spawn starts a daemon in the switch's namespace. A test that crashes leaves nothing behind.
+// spawn starts a daemon in the switch's namespace. It ends even if the test crashes.
 func (s *Switch) spawn(name string, args ...string) *process {
 	s.t.Helper()
 	p := &process{cmd: s.Command(name, args...)}
@@ -23,7 +23,7 @@ func (s *Switch) spawn(name string, args ...string) *process {
 	return p
 }
 
-// kill ends the daemon and waits for its end.
+// kill kills the daemon and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done

@@ -1,6 +1,5 @@
-// Package ovstest gives a test its own Open vSwitch: ovsdb-server and
-// ovs-vswitchd with their own database and run directory, in a network
-// namespace of their own, all of it gone when the test ends.
+// Package ovstest starts an Open vSwitch for a test: ovsdb-server and ovs-vswitchd with their own database and run
+// directory, in a network namespace of their own, all of which is removed when the test ends.
 //
 // Bridges use the userspace datapath, so the kernel needs no module. A machine
 // without Open vSwitch fails the test; only "go test -short" skips it.
@@ -24,7 +23,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// patience is how long OVS may take for anything.
+// patience is the time limit for anything that OVS does.
 const patience = time.Minute
 
 // Switch is a running Open vSwitch.
@@ -45,7 +44,7 @@ type Switch struct {
 func Start(t testing.TB) *Switch {
 	t.Helper()
 	testkit.NeedsMachine(t)
-	// Not t.TempDir: the path of a unix socket may have no more than 107 bytes.
+	// Not t.TempDir: the path of a unix socket is limited to 107 bytes.
 	dir, err := os.MkdirTemp("", "ovs")
 	if err != nil {
 		t.Fatalf("run directory of the switch: %v", err)
@@ -74,18 +73,17 @@ func (s *Switch) StartServer() {
 	})
 }
 
-// KillServer kills the database server with SIGKILL and waits for its end. The
-// switching daemon goes on.
+// KillServer kills the database server with SIGKILL and waits for its end. The switching daemon continues.
 func (s *Switch) KillServer() {
 	s.t.Helper()
 	s.server.kill()
 	s.removeLeftovers("ovsdb-server.ctl", "ovsdb-server.pid")
 }
 
-// PauseServer keeps the database server from doing anything, until resume is called.
+// PauseServer stops the database server until resume is called.
 func (s *Switch) PauseServer() (resume func()) { return s.pause(s.server) }
 
-// PauseVswitchd keeps the switching daemon from doing anything, until resume is called.
+// PauseVswitchd stops the switching daemon until resume is called.
 func (s *Switch) PauseVswitchd() (resume func()) { return s.pause(s.vswitchd) }
 
 func (s *Switch) pause(p *process) (resume func()) {
@@ -126,9 +124,8 @@ func (s *Switch) hasBridges() error {
 	return nil
 }
 
-// KillVswitchd kills the switching daemon with SIGKILL and waits for its end.
-// The database server goes on. What the daemon leaves of its sockets is
-// removed, as an init script would.
+// KillVswitchd kills the switching daemon with SIGKILL and waits for its end. The database server continues. Its
+// remaining sockets are removed, as an init script would.
 func (s *Switch) KillVswitchd() {
 	s.t.Helper()
 	s.vswitchd.kill()
@@ -144,11 +141,11 @@ func (s *Switch) removeLeftovers(names ...string) {
 	}
 }
 
-// Bridge is a bridge's OpenFlow socket, as a target to dial.
+// Bridge returns a bridge's OpenFlow socket, as a target to dial.
 func (s *Switch) Bridge(name string) string { return "unix:" + s.path(name+".mgmt") }
 
-// AddBridge adds a bridge that forwards nothing but what flows say. Settings
-// such as "other_config:hwaddr=\"02:00:00:00:00:01\"" are of its row.
+// AddBridge adds a bridge that forwards only by flows. Settings such as
+// "other_config:hwaddr=\"02:00:00:00:00:01\"" are set in its row.
 func (s *Switch) AddBridge(name string, settings ...string) {
 	s.t.Helper()
 	row := append([]string{"datapath_type=netdev", "fail_mode=secure",
@@ -156,8 +153,8 @@ func (s *Switch) AddBridge(name string, settings ...string) {
 	s.Vsctl(append([]string{"add-br", name, "--", "set", "bridge", name}, row...)...)
 }
 
-// AwaitLink waits until a link carries packets: what is sent before the kernel has
-// taken note that its other end is up is lost.
+// AwaitLink waits until a link carries packets: until the kernel has processed that its other end is up, packets
+// are lost.
 func (s *Switch) AwaitLink(name string) {
 	s.t.Helper()
 	s.eventually("link "+name+" carries packets", func() error {
@@ -169,8 +166,8 @@ func (s *Switch) AwaitLink(name string) {
 	})
 }
 
-// KeepConnections has the connections of zones of the connection tracker kept for longer than tests take, once there
-// is a bridge: those on which little is said end within a minute otherwise.
+// KeepConnections extends the timeouts of the connection tracker for zones to more than the duration of tests,
+// once there is a bridge: idle connections expire within a minute otherwise.
 func (s *Switch) KeepConnections(zones ...uint16) {
 	s.t.Helper()
 	s.Vsctl("--", "--id=@d", "create", "Datapath", "datapath_version=0", "--", "set", "Open_vSwitch", ".", "datapaths:netdev=@d")
@@ -191,8 +188,8 @@ func (s *Switch) Ofctl(args ...string) string {
 	return s.Exec("ovs-ofctl", append([]string{"-O", "OpenFlow13", "--timeout=60"}, args...)...)
 }
 
-// Appctl runs a command of the switching daemon and returns what it prints, as ovs-appctl does, but
-// without a process: some tests ask thousands of times.
+// Appctl runs a command of the switching daemon and returns its output, as ovs-appctl does, but without a process:
+// some tests call it thousands of times.
 func (s *Switch) Appctl(command string, args ...string) string {
 	s.t.Helper()
 	text, err := s.call(command, args...)
@@ -235,7 +232,7 @@ func inNamespace(namespace string, command ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", namespace}, command...)...)
 }
 
-// Env is the environment in which the tools of OVS find this switch.
+// Env returns the environment with which the tools of OVS find this switch.
 func (s *Switch) Env() []string {
 	return []string{"OVS_RUNDIR=" + s.RunDir, "OVS_DBDIR=" + s.RunDir, "OVS_LOGDIR=" + s.RunDir, "OVS_SYSCONFDIR=" + s.RunDir}
 }
@@ -250,7 +247,7 @@ func (s *Switch) host(name string, args ...string) {
 	}
 }
 
-// Run runs a command and returns what it prints; an error has what it complains of.
+// Run runs a command and returns its output; the error includes its standard error.
 func Run(cmd *exec.Cmd) (string, error) {
 	var out, problem strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problem
@@ -288,7 +285,7 @@ func (s *Switch) stop() {
 	}
 }
 
-// showLog puts the complaints of a daemon into the test's log.
+// showLog copies the warnings and errors of a daemon to the test's log.
 func (s *Switch) showLog(name string) {
 	log, err := os.ReadFile(s.path(name))
 	if err != nil {

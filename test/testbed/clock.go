@@ -14,20 +14,21 @@ import (
 	"time"
 )
 
-// A process has the time of day from code that the kernel maps into each (vdso(7)). SetClock writes a detour into
-// the process's own copy of it:
+// A process reads the time of day with code that the kernel maps into each process (vdso(7)). SetClock writes a
+// detour into the process's own copy of it:
 //
-//	clock_gettime, gettimeofday, time  -->  the system call of that name, and the offset added
-//	                                        (not to clocks that only run, such as CLOCK_MONOTONIC)
+//	clock_gettime, gettimeofday, time  -->  the system call of that name, plus the offset
+//	                                        (not for monotonic clocks such as CLOCK_MONOTONIC)
 //
-// The detours and the offset are where the last page of that code has nothing. What the process starts itself has the machine's time.
+// The detours and the offset are in the unused part of the last page of that code. Processes that it starts have
+// the machine's time.
 type detour struct {
 	function string
 	code     []byte
-	offset   int // where in code the distance to the offset is
+	offset   int // position in code of the distance to the offset
 }
 
-// The code of amd64; the comments are that of an assembler.
+// The code for amd64; the comments are in assembler.
 var detours = []detour{
 	{"__vdso_clock_gettime", []byte{
 		0xb8, 228, 0, 0, 0, // mov eax, SYS_clock_gettime
@@ -65,20 +66,20 @@ var detours = []detour{
 const (
 	detourRoom = 64             // for each, and as much for the offset before them
 	spareRoom  = detourRoom * 4 // for all of it
-	jumpCode   = 0xe9           // of a jump by the four bytes that follow
+	jumpCode   = 0xe9           // a jump by the four bytes that follow
 	jumpSize   = 5
 )
 
-// SetClock puts the clock of a running process ahead of the machine's by whole seconds, or behind it, as if
-// somebody had set the clock of its machine. Clocks that only run are left alone.
+// SetClock sets the clock of a running process ahead of the machine's by whole seconds, or behind it, as if the
+// clock of its machine had been set. Monotonic clocks are not changed.
 func (p *Process) SetClock(ahead time.Duration) (err error) {
-	if err := p.Suspend(); err != nil { // nobody runs what is written
+	if err := p.Suspend(); err != nil { // no thread runs the code while it is written
 		return errors.Join(err, p.Resume())
 	}
 	return errors.Join(p.turnClock(ahead), p.Resume())
 }
 
-// turnClock is SetClock of a process that stands still.
+// turnClock is SetClock of a stopped process.
 func (p *Process) turnClock(ahead time.Duration) (err error) {
 	if runtime.GOARCH != "amd64" {
 		return errors.New("clocks of processes are set on amd64 only")
@@ -104,7 +105,7 @@ func (p *Process) turnClock(ahead time.Duration) (err error) {
 	return nil
 }
 
-// readVDSO reads the kernel's code of a process, and says where it is.
+// readVDSO returns the kernel's code in a process, and its address.
 func readVDSO(pid int, memory io.ReaderAt) (at int64, image []byte, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -125,13 +126,13 @@ func readVDSO(pid int, memory io.ReaderAt) (at int64, image []byte, err error) {
 	return 0, nil, errors.New("no code of the kernel is mapped")
 }
 
-// write is what a place of the kernel's code becomes.
+// write is new content for a part of the kernel's code.
 type write struct {
 	at    int
 	bytes []byte
 }
 
-// detoursIn are what makes detours of the kernel's code, in the order in which it is written.
+// detoursIn returns the writes that add the detours to the kernel's code, in order.
 func detoursIn(image []byte, ahead time.Duration) (all []write, err error) {
 	file, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
@@ -159,5 +160,5 @@ func detoursIn(image []byte, ahead time.Duration) (all []write, err error) {
 	return all, nil
 }
 
-// distance is how an instruction that ends at a place names another.
+// distance returns the operand by which an instruction that ends at from refers to to.
 func distance(from, to int) uint32 { return uint32(int32(to - from)) }

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A machine may have been off for weeks: its daemons have another time from their first instruction on. Each program that a
-// process executes gets a copy of its own of the kernel's code, so there is nothing to set before, and after it the program runs. A
-// process that is to begin with another time is a shell first, which stops itself. From there on it is traced until it has executed
-// the daemon, which stands still then, and has its clock set (clock.go). It has the timer slack for which daemons would execute
-// themselves once more (package timerslack).
+// A machine may have been off for weeks: its daemons have another time from their first instruction on. Each
+// program that a process executes gets its own copy of the kernel's code, so the clock cannot be set before, and
+// afterwards the program runs. A process that is to begin with another time is at first a shell that stops itself.
+// Then it is traced until it has executed the daemon, which is stopped, and has its clock set (clock.go). It gets
+// the timer slack for which daemons would otherwise execute themselves again (package timerslack).
 const standsFirst = `echo 1000000 >/proc/$$/timerslack_ns; kill -STOP $$; exec "$@"`
 
-// SetClock has the daemons that are started on the node from now on begin with a time ahead of the machine's. Those of a
-// confined bed cannot.
+// SetClock makes daemons that are started on the node from now on begin with a time ahead of the machine's. It is
+// not supported in a confined bed.
 func (n *Node) SetClock(ahead time.Duration) { n.ahead = ahead }
 
-// standing is the command of a process that stands still before it executes a program.
+// standing returns the command of a process that stops before it executes a program.
 func standing(program string) []string { return []string{"sh", "-c", standsFirst, "sh", program} }
 
 // startDaemon starts a daemon, with the clock of its node.
@@ -33,17 +33,17 @@ func (n *Node) startDaemon(name string, args []string) (*Process, error) {
 	return p, err
 }
 
-// beginAhead has a process that stands still execute its program, with another clock.
+// beginAhead makes a stopped process execute its program, with another clock.
 func (p *Process) beginAhead(ahead time.Duration) (err error) {
 	if err := p.awaitOwnStop(); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // which traces
+	runtime.LockOSThread() // which is the tracer
 	defer runtime.UnlockOSThread()
 	if err := ptrace(unix.PTRACE_SEIZE, p.PID, unix.PTRACE_O_TRACEEXEC); err != nil {
 		return fmt.Errorf("%s: tracing it: %w", p.Name, err)
 	}
-	// nsenter has its child go on: nobody else, or the daemon would get a signal of that later.
+	// nsenter must continue its child: otherwise it would pass a later signal of it to the daemon.
 	if err := signal(syscall.SIGCONT, p.cmd.Process.Pid); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (p *Process) awaitOwnStop() error {
 	return nil
 }
 
-// awaitExec returns when a traced process has executed a program, and stands still before its first instruction.
+// awaitExec returns when a traced process has executed a program, and is stopped before its first instruction.
 func (p *Process) awaitExec() error {
 	for {
 		var status unix.WaitStatus
@@ -79,7 +79,7 @@ func (p *Process) awaitExec() error {
 		switch event, sig := int(status)>>16, status.StopSignal(); {
 		case event == unix.PTRACE_EVENT_EXEC:
 			return nil
-		case event == unix.PTRACE_EVENT_STOP && sig == unix.SIGSTOP: // it stands still until it is told to go on
+		case event == unix.PTRACE_EVENT_STOP && sig == unix.SIGSTOP: // stopped until it is continued
 			err = ptrace(unix.PTRACE_LISTEN, p.PID, 0)
 		case event == unix.PTRACE_EVENT_STOP:
 			err = unix.PtraceCont(p.PID, 0)
@@ -92,7 +92,7 @@ func (p *Process) awaitExec() error {
 	}
 }
 
-// ptrace makes a request that has one number.
+// ptrace makes a request with one number.
 func ptrace(request, pid, data int) error {
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), 0, uintptr(data), 0, 0); errno != 0 {
 		return errno

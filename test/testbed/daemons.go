@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The daemons' command lines: real flags, real addresses, nothing for tests only.
+// Command lines of the daemons: the real flags and addresses, without special ones for tests.
 
 // StartNetmaster starts the node's netmaster with its embedded etcd member.
 func (n *Node) StartNetmaster(extra ...string) (err error) {
@@ -16,7 +16,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	for _, peer := range n.bed.Nodes {
 		peers = append(peers, peer.Name+"="+peer.peerURL())
 	}
-	args := append([]string{"env", n.foundation()}, n.program("netmaster")...) // older ones do not know it as a flag
+	args := append([]string{"env", n.foundation()}, n.program("netmaster")...) // older netmasters do not have it as a flag
 	args = append(args,
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
@@ -34,8 +34,8 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	return err
 }
 
-// StartNetplugin starts the node's agent, with its first uplink unless others are named. It reaches
-// the state through all netmasters in a secure bed, else the store, unless it is told how.
+// StartNetplugin starts the node's agent, with its first uplink unless others are given. It reads the state
+// through all netmasters in a secure bed, else from the store, unless extra says otherwise.
 func (n *Node) StartNetplugin(extra ...string) (err error) {
 	args := append(n.program("netplugin"),
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
@@ -58,7 +58,8 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 	return err
 }
 
-// program is the command that runs a daemon: the daemon itself, what confines it as its unit has it run, or what waits for its clock.
+// program returns the command of a daemon: the daemon itself, or a program that confines it like its unit, or that
+// sets its clock.
 func (n *Node) program(name string) []string {
 	switch {
 	case n.bed.confined:
@@ -69,10 +70,10 @@ func (n *Node) program(name string) []string {
 	return []string{n.Tool(name)}
 }
 
-// unit is a file of the daemons' units.
+// unit returns the path of a systemd unit of the daemons.
 func (n *Node) unit(name string) string { return filepath.Join(n.bed.Bin, "../scripts/systemd", name) }
 
-// StoreDir is where the node's netmaster has its member of the store.
+// StoreDir returns the directory of the store member of the node's netmaster.
 func (n *Node) StoreDir() string {
 	if n.bed.confined {
 		return "/var/lib/contiv/netmaster/etcd"
@@ -80,13 +81,13 @@ func (n *Node) StoreDir() string {
 	return "/var/lib/contiv/etcd"
 }
 
-// Netmaster is the node's netmaster, nil before its start.
+// Netmaster returns the node's netmaster, nil before its start.
 func (n *Node) Netmaster() *Process { return n.netmaster }
 
-// Netplugin is the node's agent, nil before its start.
+// Netplugin returns the node's agent, nil before its start.
 func (n *Node) Netplugin() *Process { return n.netplugin }
 
-// WaitReady waits until the node's netplugin says that it can serve pods.
+// WaitReady waits until the node's netplugin is ready for pods.
 func (n *Node) WaitReady(ctx context.Context) error {
 	if _, err := n.retry(ctx, filepath.Join(n.bed.Bin, "probe"), "http", "http://127.0.0.1:9090/readyz"); err != nil {
 		return fmt.Errorf("%s: netplugin is not ready, see %s: %w", n.Name, n.LogFile("netplugin"), err)
@@ -94,7 +95,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// WaitWayOut waits until the node's pods can leave by it, the last that an agent makes.
+// WaitWayOut waits until the node's pods have their egress, which an agent configures last.
 func (n *Node) WaitWayOut(ctx context.Context) error {
 	if _, err := n.retry(ctx, "sh", "-ec", "ip -br link show dev contivh0 up | grep -q ."); err != nil {
 		return fmt.Errorf("%s: interface contivh0 is not up, see %s: %w", n.Name, n.LogFile("netplugin"), err)
@@ -102,8 +103,9 @@ func (n *Node) WaitWayOut(ctx context.Context) error {
 	return nil
 }
 
-// WaitAddresses waits until the kernel has looked for others with the IPv6 addresses of the node's links. Then it makes their
-// routes, and with each a switch in user space reads all routes anew, which may cost a tunnel packets.
+// WaitAddresses waits until duplicate address detection of the IPv6 addresses of the node's links has ended. Then
+// the kernel adds their routes, and for each a userspace switch reads all routes again, which may cost a tunnel
+// packets.
 func (n *Node) WaitAddresses(ctx context.Context) error {
 	if _, err := n.retry(ctx, "sh", "-ec", `! ip -6 -o address show tentative | grep .`); err != nil {
 		return fmt.Errorf("%s: its addresses: %w", n.Name, err)
@@ -117,7 +119,7 @@ func (n *Node) PodLinks(ctx context.Context) ([]string, error) {
 	return strings.Fields(out), err
 }
 
-// Leader finds the node whose netmaster leads.
+// Leader returns the node whose netmaster is the leader.
 func (b *Bed) Leader(ctx context.Context) (*Node, error) {
 	info, err := b.Info(ctx)
 	if err != nil {

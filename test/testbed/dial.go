@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DialContext connects from the machine's network. The connection is used from
-// anywhere: a socket stays in the network it was made in.
+// DialContext connects from the machine's network. The connection can be used from anywhere: a socket stays in the
+// network in which it was created.
 func (m *machine) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = m.inNamespace(fmt.Sprintf("/proc/%d/ns/net", m.pid), func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
@@ -20,18 +20,16 @@ func (m *machine) DialContext(ctx context.Context, network, address string) (con
 	return conn, err
 }
 
-// InNetns makes sockets, which stay there, in a network namespace that the machine has
-// at a path.
+// InNetns calls open, whose sockets stay there, in a network namespace at a path of the machine.
 func (m *machine) InNetns(path string, open func() error) error {
 	return m.inNamespace(fmt.Sprintf("/proc/%d/root%s", m.pid, path), open)
 }
 
-// inNamespace calls a function in a thread that is in a network namespace.
+// inNamespace calls a function on a thread in a network namespace.
 func (m *machine) inNamespace(path string, call func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread, which is in a foreign network now, ends
-		// with the goroutine.
+		// Never unlocked: the thread, which is now in a foreign network, ends with the goroutine.
 		runtime.LockOSThread()
 		err := m.join(path)
 		if err == nil {

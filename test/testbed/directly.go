@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// ContainerID is what cnitool calls the pod, to netplugin and so to the name server.
+// ContainerID returns the container id that cnitool passes for the pod to netplugin, and so to the name server.
 func (p *Pod) ContainerID() string {
 	digest := sha512.Sum512([]byte(p.netns()))
 	return fmt.Sprintf("cnitool-%x", digest[:10])
 }
 
-// AttachDirectly has the plugin itself carry out an ADD with labels of the container, such as
-// "app=web,tier=1", in CNI_ARGS, where runtimes may have them and cnitool takes none. The rest of the
-// pod's life is cnitool's as ever.
+// AttachDirectly makes the plugin itself carry out an ADD with labels of the container, such as "app=web,tier=1",
+// in CNI_ARGS, which runtimes may set and cnitool does not support. All other commands for the pod are run by
+// cnitool as usual.
 func (p *Pod) AttachDirectly(ctx context.Context, labels string) error {
 	const conf = `{"cniVersion":"1.1.0","name":"` + networkName + `","type":"contivk8s"}`
 	out, err := p.Node.Run(ctx, "env", "CNI_COMMAND=ADD", "CNI_CONTAINERID="+p.ContainerID(), "CNI_NETNS="+p.netns(), "CNI_IFNAME=eth0",

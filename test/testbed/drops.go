@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/test/drops"
 )
 
-// Drops counts the packets that the nodes' kernels and switches have thrown away up to now, and the kernel at sockets of
+// Drops counts the packets that the nodes' kernels and switches have dropped so far, and the kernel at sockets of
 // pods.
 func (b *Bed) Drops(ctx context.Context, pods ...*Pod) (drops.Counts, error) {
 	c := drops.Counts{}

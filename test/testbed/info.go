@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// ClusterInfo is netmaster's answer on /info, as far as the testbed needs it.
+// ClusterInfo is the part of netmaster's response to /info that the testbed needs.
 type ClusterInfo struct {
 	LeaderIP string `json:"leader-ip"` // host:port of the lock holder
 }
 
-// Info asks the first netmaster that answers, or gives the last one's error.
+// Info returns the response of the first netmaster that answers, or the last one's error.
 func (b *Bed) Info(ctx context.Context) (ClusterInfo, error) {
 	if b.secure {
 		return b.secureInfo(ctx)

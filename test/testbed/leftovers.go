@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Snapshot is everything a cluster may leave behind, by what it is and where.
+// Snapshot has everything that a cluster may leave behind, by kind and place.
 type Snapshot map[string]string
 
-// leftovers is a script about a node. What it prints must be the same before a story and after it. The name server's link and
-// namespace are the node's, and may come with the first pod after an upgrade. It is one script, since stories ask often, and most of
+// leftovers is a script for a node. Its output must be the same before and after a story. The name server's link
+// and namespace belong to the node, and may be created with the first pod after an upgrade. It is one script,
+// since stories call it often, and most of the cost is to enter the machine.
 // what an answer costs is to enter the machine.
 const leftovers = `
 echo "== ports"; ovs-vsctl --timeout=10 --bare --columns=name list port | sed '/^dns-/d; /^$/d'
@@ -23,11 +24,11 @@ echo "== namespaces"; ip netns list | sed /^contiv-dns-/d
 echo "== attachments"; find /var/lib/contiv/cni -type f ! -name boots 2>/dev/null || :
 echo "== flows"; for b; do ovs-ofctl -O OpenFlow13 --no-stats dump-flows "$b"; done`
 
-// generation is the part of a flow that a restart of an agent changes.
+// generation matches the part of a flow that a restart of an agent changes.
 var generation = regexp.MustCompile(`cookie=0x[0-9a-f]+, `)
 
-// Flows lists the flows of our bridges, one per line, without counters and
-// without what a restart of an agent changes.
+// Flows lists the flows of netplugin's bridges, one per line, without counters and without what a restart of an
+// agent changes.
 func (n *Node) Flows(ctx context.Context) (string, error) {
 	var all strings.Builder
 	for _, bridge := range n.bridges() {
@@ -40,7 +41,7 @@ func (n *Node) Flows(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
-// bridges are ours.
+// bridges returns netplugin's bridges.
 func (n *Node) bridges() []string {
 	if n.uplinks > 0 {
 		return []string{"contivVxlanBridge", "contivVlanBridge"}
@@ -48,13 +49,13 @@ func (n *Node) bridges() []string {
 	return []string{"contivVxlanBridge"}
 }
 
-// roots are the parts of the store that have what is of a cluster.
+// roots are the parts of the store with data of a cluster.
 var roots = []string{"state", "oper", "obj", "master"}
 
 func keysOf(root string) string { return "/contiv.io/" + root + "/" }
 
-// Snapshot takes down what is there: ports, flows, links, namespaces and
-// attachments of every node, and the keys of the store.
+// Snapshot records the present state: ports, flows, links, namespaces and attachments of every node, and the keys
+// of the store.
 func (b *Bed) Snapshot(ctx context.Context) (Snapshot, error) {
 	asked, ctx := errgroup.WithContext(ctx)
 	nodes := make([]string, len(b.Nodes))
@@ -89,7 +90,7 @@ func (b *Bed) Snapshot(ctx context.Context) (Snapshot, error) {
 	return all, nil
 }
 
-// linesOf are those with a prefix.
+// linesOf returns the lines with a prefix.
 func linesOf(text, prefix string) string {
 	var of strings.Builder
 	for line := range strings.Lines(text) {

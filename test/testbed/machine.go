@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// machine is a set of namespaces held by one process, which is process 1 in them.
+// machine is a set of namespaces with one process, which is process 1 in them.
 type machine struct {
 	name string
 	dir  string // its private files, and logs
@@ -28,16 +28,15 @@ type machine struct {
 	stdin  io.WriteCloser // closing it ends process 1; nil when detached
 }
 
-// The first process of a machine reaps orphans and ends with its input, so
-// that a machine dies with the process that made it.
+// The first process of a machine reaps orphans and ends with its input, so that a machine ends with the process
+// that created it.
 const (
 	initAttached = `while read _; do :; done`
 	initDetached = `while :; do sleep 86400 & wait $!; done`
 )
 
-// mountScript gives a machine private system directories: an empty /run, and
-// copies of /etc and /var that it may write to without the host noticing. What
-// the daemons keep begins empty, whatever the host has there.
+// mountScript gives a machine private system directories: an empty /run, and copies of /etc and /var that it may
+// modify without effect on the host. State directories of the daemons are empty, regardless of the host.
 const mountScript = `
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns /run/lock /run/openvswitch
@@ -54,7 +53,7 @@ hostname "$2"
 ip link set lo up`
 
 func startMachine(ctx context.Context, name, dir string, detach bool) (_ *machine, err error) {
-	// What a machine of that name left here when its host was switched off.
+	// Left by a machine of that name when its host was switched off.
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
@@ -86,8 +85,8 @@ func startMachine(ctx context.Context, name, dir string, detach bool) (_ *machin
 	return m, nil
 }
 
-// Command prepares a command to run on the machine. A done context kills it
-// and what it started: nsenter forks, so the signal goes to the whole group.
+// Command returns a command to run on the machine. The end of the context kills it and its children: nsenter
+// forks, so the signal is sent to the whole group.
 func (m *machine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "nsenter", append(m.enter(), args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -100,14 +99,13 @@ func (m *machine) enter() []string {
 	return []string{"--target", strconv.Itoa(m.pid), "--mount", "--net", "--uts", "--pid", "--ipc", "--"}
 }
 
-// Run runs a command on the machine and returns its standard output; an error
-// carries what it said on standard error.
+// Run runs a command on the machine and returns its standard output; the error includes its standard error.
 func (m *machine) Run(ctx context.Context, args ...string) (string, error) {
 	return output(m.Command(ctx, args...), m.name, args)
 }
 
-// inNetwork runs a script of the host in the machine's network only, where process
-// ids are those outside: links can be given to other machines.
+// inNetwork runs a script of the host in the machine's network only, where process ids are those outside: links
+// can be moved to other machines.
 func (m *machine) inNetwork(ctx context.Context, script string, args ...string) error {
 	args = append([]string{"--target", strconv.Itoa(m.pid), "--net", "--", "sh", "-ec", script, "sh"}, args...)
 	_, err := output(exec.CommandContext(ctx, "nsenter", args...), m.name, args)
@@ -135,7 +133,7 @@ func (m *machine) stop() error {
 		}
 	}
 	if m.holder != nil {
-		m.holder.Wait() // ends with the signal that process 1 got
+		m.holder.Wait() // ends by the signal to process 1
 		return nil
 	}
 	if m.pid == 0 {
@@ -149,12 +147,11 @@ func (m *machine) remove() error {
 	return errors.Join(m.stop(), os.RemoveAll(m.dir))
 }
 
-// childLimit bounds how long a process may take to fork, and to end, on a machine where many others want a processor.
+// childLimit limits how long a process may take to fork, and to end, on a busy machine.
 const childLimit = time.Minute
 
-// onlyChild waits until the process has a child and returns it. The commands
-// that enter a process namespace (unshare, nsenter) fork; the child is what we
-// want to signal.
+// onlyChild waits until the process has a child and returns it. The commands that enter a process namespace
+// (unshare, nsenter) fork; signals have to be sent to the child.
 func onlyChild(ctx context.Context, pid int) (int, error) {
 	path := fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)
 	var child int
@@ -186,7 +183,7 @@ func waitGone(pid int) error {
 	})
 }
 
-// within tries until there is no error, or the time is over.
+// within calls try until it returns no error, or the time is over.
 func within(ctx context.Context, limit time.Duration, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

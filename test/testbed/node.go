@@ -21,30 +21,30 @@ type Node struct {
 
 	uplinks   int
 	first     bool // its switch, see Config
-	reader    bool // likewise
+	reader    bool // see Config
 	bed       *Bed
 	ovsdb     *Process
 	vswitchd  *Process
 	netmaster *Process
 	netplugin *Process
-	ahead     time.Duration // of the machine's clock, where the daemons' begin
+	ahead     time.Duration // of the daemons' clock when they start, relative to the machine's
 }
 
-// linkScript joins a node to the fabric; it runs in the fabric's network.
+// linkScript connects a node to the fabric; it runs in the fabric's network.
 const linkScript = `
 ip link add "$1-mgmt" type veth peer name eth0 netns "$2"
 ip link add "$1-vtep" type veth peer name uplink netns "$2"
 ip link set "$1-mgmt" master mgmt up
 ip link set "$1-vtep" master vtep up`
 
-// addressScript gives a node its address. One of IPv6 can be used at once, as nobody else has it.
+// addressScript adds a node's address. An IPv6 address is usable at once, without duplicate address detection.
 const addressScript = `
 case $1 in *:*) set -- "$1" nodad;; esac
 ip addr add "$@" dev eth0
 ip link set eth0 up
 ip link set uplink up`
 
-// bridgeScript puts the tunnel address where the userspace datapath finds it.
+// bridgeScript adds the tunnel address where the userspace datapath finds it.
 const bridgeScript = `
 mac=$(cat /sys/class/net/uplink/address)
 ovs-vsctl --timeout=20 --may-exist add-br br-phy -- set bridge br-phy datapath_type=netdev other-config:hwaddr="$mac" -- --may-exist add-port br-phy uplink
@@ -100,38 +100,37 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	return n, n.writeCNIConfig(ctx)
 }
 
-// At is a port of the node's management address, of either version of IP.
+// At returns the node's management address with a port, of either IP family.
 func (n *Node) At(port int) string { return net.JoinHostPort(n.MgmtIP, strconv.Itoa(port)) }
 
-// JoinTunnels gives the node the address of its end of tunnels, at its switch. It is called again
-// for a new one.
+// JoinTunnels adds the address of the node's tunnel end to its switch. It is called again for a new switch.
 func (n *Node) JoinTunnels(ctx context.Context) error {
 	_, err := n.Run(ctx, "sh", "-ec", bridgeScript, "sh", withLength(n.VTEPIP, n.bed.underlay.vtep))
 	return err
 }
 
-// cniDir is where a CNI runtime finds the network configuration of all pods.
+// cniDir is the directory of a CNI runtime's network configuration for all pods.
 const cniDir = "/etc/cni/net.d"
 
 // writeCNIConfig installs the network configuration a CNI runtime reads.
 func (n *Node) writeCNIConfig(ctx context.Context) error { return n.writeCNI(ctx, cniDir, "") }
 
-// writeCNI writes a network configuration; args are members of its plugin.
+// writeCNI writes a network configuration; args are additional members of its plugin.
 func (n *Node) writeCNI(ctx context.Context, dir, args string) error {
 	_, err := n.Run(ctx, "sh", "-ec", `mkdir -p "$1" && printf %s "$2" > "$1/10-contiv.conflist"`, "sh", dir,
 		`{"cniVersion":"1.1.0","name":"`+networkName+`","plugins":[{"type":"contivk8s"`+args+`}]}`)
 	return err
 }
 
-// firstInTurn gives a shell, and what it becomes, the priority that Debian's scripts give
-// the switch: a datapath in user space whose packets wait for the load of a test would
-// lose them. The kernel weighs sessions first, if it has groups of them.
+// firstInTurn gives a shell, and what it executes, the priority that Debian's scripts give the switch: a userspace
+// datapath that waits for a processor because of the test's load would lose packets. The kernel weighs sessions
+// first, if it has autogroups.
 const firstInTurn = `
 renice -n -10 -p $$ >/dev/null || :
 [ ! -e /proc/self/autogroup ] || echo -10 2>/dev/null > /proc/self/autogroup || :`
 
-// StartOVS starts the node's database and switch and waits until they answer.
-// It works on a node whose switch was stopped or killed as well.
+// StartOVS starts the node's database and switch and waits until they answer. It also works if the switch was
+// stopped or killed.
 func (n *Node) StartOVS(ctx context.Context) (err error) {
 	if n.ovsdb == nil || n.ovsdb.Exited() {
 		if n.ovsdb, err = n.Start("ovsdb-server", "sh", "-ec", `
@@ -164,9 +163,9 @@ func (n *Node) vswitchdCommand() []string {
 	return command
 }
 
-// Prompt is a command line that runs before everything else where the switches of the bed do, see Config. Who
-// answers the datagrams that are counted has to as well: what waited for him while he waited for a processor would come
-// to the switch all at once, and the socket of a port has room for some 270 packets.
+// Prompt returns a command line that has priority over everything else if the switches of the bed do, see Config.
+// Programs that answer counted datagrams need it as well: datagrams that queued while such a program waited for a
+// processor would reach the switch all at once, and the socket of a port has room for some 270 packets.
 func (n *Node) Prompt(args ...string) []string {
 	if n.first {
 		return append([]string{"chrt", "--rr", "1"}, args...)
@@ -174,13 +173,13 @@ func (n *Node) Prompt(args ...string) []string {
 	return args
 }
 
-// KillVSwitchd ends the switch with SIGKILL; KillOVSDB its database server.
+// KillVSwitchd kills the switch with SIGKILL.
 func (n *Node) KillVSwitchd() error { return n.vswitchd.Kill() }
 
-// KillOVSDB ends the database server with SIGKILL.
+// KillOVSDB kills the database server with SIGKILL.
 func (n *Node) KillOVSDB() error { return n.ovsdb.Kill() }
 
-// retry repeats a command until it succeeds; its last error tells why it never did.
+// retry repeats a command until it succeeds; on failure it returns the last error.
 func (n *Node) retry(ctx context.Context, args ...string) (out string, err error) {
 	err = within(ctx, startLimit, func() error {
 		var err error
@@ -190,7 +189,7 @@ func (n *Node) retry(ctx context.Context, args ...string) (out string, err error
 	return out, err
 }
 
-// LogFile is where a program of the machine writes its standard error.
+// LogFile returns the file with the standard error of a program of the machine.
 func (m *machine) LogFile(program string) string {
 	return filepath.Join(m.dir, "log", program+".log")
 }
@@ -199,13 +198,13 @@ func (m *machine) openLog(program string) (*os.File, error) {
 	return os.OpenFile(m.LogFile(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
-// Tool is the path of one of the built programs.
+// Tool returns the path of one of the built programs.
 func (n *Node) Tool(name string) string { return filepath.Join(n.bed.Bin, name) }
 
-// logTail is how much of a log is worth showing, in bytes.
+// logTail is how much of a log is shown, in bytes.
 const logTail = 4000
 
-// DumpLogs shows the end of every log of the bed, to find out why a run failed.
+// DumpLogs prints the end of every log of the bed, to find out why a run failed.
 func (b *Bed) DumpLogs(out io.Writer) {
 	logs, _ := filepath.Glob(filepath.Join(b.Dir, "*", "log", "*.log")) // the pattern is valid
 	for _, path := range logs {

@@ -11,22 +11,22 @@ import (
 	"github.com/contiv/netplugin/test/vlanlink"
 )
 
-// Outside is the physical network, and the router on it: a switch in a namespace of
-// its own that knows nothing of us.
+// Outside is the physical network, and the router on it: a switch in a namespace of its own, independent of the
+// project:
 //
 //	node1 eth1 ===+                    +--- VLAN 107: bridge vlan107 10.1.7.1 ---+
 //	              +=== outside: trunks +                                         +--- Linux routes
 //	node2 eth1 ===+                    +--- VLAN 108: bridge vlan108 10.1.8.1 ---+
 //
-// Each VLAN is a bridge that learns by itself, as in a switch. The port of NODE's
-// eth1 is called NODE-1. Untagged frames are in the bridge "native".
+// Each VLAN is a learning bridge, as in a switch. The port of NODE's eth1 is called NODE-1. Untagged frames are in
+// the bridge "native".
 type Outside struct{ *machine }
 
-// UplinkName is the link of a node to the physical network, counted from 1.
+// UplinkName returns the name of a node's link to the physical network; number counts from 1.
 func UplinkName(number int) string { return fmt.Sprint("eth", number) }
 
-// outsideScript makes a switch that is also a router. What it sends carries whole
-// checksums: nobody behind a veth completes them for a switch in user space.
+// outsideScript creates a switch that is also a router. It sends packets with complete checksums: nothing behind a
+// veth completes them for a userspace switch.
 const outsideScript = `
 ip link set lo up
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.arp_ignore=1
@@ -46,12 +46,12 @@ func startOutside(ctx context.Context, dir string, detach bool) (*Outside, error
 	return o, nil
 }
 
-// uplinkScript gives a node another link to the switch.
+// uplinkScript adds a node's link to the switch.
 const uplinkScript = `
 ip link add "$1" type veth peer name "$2" netns "$3"
 ip link set "$1" master native up`
 
-// connect gives the node an uplink of that number, and sets it up.
+// connect adds an uplink with a number to the node, and sets it up.
 func (o *Outside) connect(ctx context.Context, n *Node, number int) error {
 	if err := o.inNetwork(ctx, uplinkScript, o.Port(n, number), UplinkName(number), fmt.Sprint(n.pid)); err != nil {
 		return err
@@ -60,11 +60,11 @@ func (o *Outside) connect(ctx context.Context, n *Node, number int) error {
 	return err
 }
 
-// Port is the switch's port to an uplink of the node.
+// Port returns the switch's port of an uplink of the node.
 func (o *Outside) Port(n *Node, number int) string { return fmt.Sprint(n.Name, "-", number) }
 
-// AddVLAN makes a VLAN, of which all nodes' ports are members, and gives the router
-// addresses in it. The interface is called vlanID.
+// AddVLAN creates a VLAN with all nodes' ports, and gives the router addresses in it. The interface is called
+// vlanID.
 func (b *Bed) AddVLAN(ctx context.Context, id uint16, router ...netip.Prefix) error {
 	o := b.Outside
 	bridge := fmt.Sprint("vlan", id)
@@ -86,7 +86,7 @@ func (b *Bed) AddVLAN(ctx context.Context, id uint16, router ...netip.Prefix) er
 	return nil
 }
 
-// join makes a trunk of the switch a member of a VLAN.
+// join adds a trunk of the switch to a VLAN.
 func (o *Outside) join(ctx context.Context, id uint16, port string) error {
 	ns, err := netns.GetFromPid(o.pid)
 	if err != nil {

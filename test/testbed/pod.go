@@ -26,16 +26,15 @@ type Pod struct {
 	Network string
 	Group   string            // endpoint group; empty: none
 	Labels  map[string]string // of its container
-	Wanted  []netip.Addr      // that its ADD asks for; empty: as they come
+	Wanted  []netip.Addr      // requested by its ADD; empty: any
 	IP      netip.Addr
 	Gateway netip.Addr
-	Took    time.Duration // of the ADD, as the CNI runtime saw it
+	Took    time.Duration // duration of the ADD for the CNI runtime
 
 	servers []*Process
 }
 
-// AddPod makes the namespace and attaches it with a CNI runtime. A failed pod
-// leaves no namespace.
+// AddPod creates the namespace and attaches it with a CNI runtime. On failure the namespace is removed.
 func (n *Node) AddPod(ctx context.Context, name, tenant, network, group string) (*Pod, error) {
 	p := &Pod{Name: name, Node: n, Tenant: tenant, Network: network, Group: group}
 	if err := p.MakeSandbox(ctx); err != nil {
@@ -50,8 +49,8 @@ func (n *Node) AddPod(ctx context.Context, name, tenant, network, group string) 
 	return p, nil
 }
 
-// MakeSandbox makes the namespace as container runtimes do, with its loopback up:
-// servers look at the loopback's addresses to learn which versions of IP there are.
+// MakeSandbox creates the namespace as container runtimes do, with its loopback up: servers detect the supported
+// IP families by the loopback's addresses.
 func (p *Pod) MakeSandbox(ctx context.Context) error {
 	if _, err := p.Node.Run(ctx, "ip", "netns", "add", p.Name); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (p *Pod) MakeSandbox(ctx context.Context) error {
 	return err
 }
 
-// Attach runs the CNI's ADD; on a pod that is attached it changes nothing.
+// Attach runs the CNI's ADD; for an attached pod it changes nothing.
 func (p *Pod) Attach(ctx context.Context) error {
 	started := time.Now()
 	out, err := p.CNI(ctx, "add")
@@ -71,7 +70,7 @@ func (p *Pod) Attach(ctx context.Context) error {
 	return p.told(out)
 }
 
-// told takes down what the result of an ADD says.
+// told records the result of an ADD.
 func (p *Pod) told(out string) error {
 	var result struct {
 		IPs []struct {
@@ -99,7 +98,7 @@ func (p *Pod) CNI(ctx context.Context, verb string) (string, error) {
 		filepath.Join(p.Node.bed.Bin, "cnitool"), verb, networkName, p.netns())
 }
 
-// cniArgs say where the pod belongs.
+// cniArgs returns the CNI_ARGS with the pod's tenant, network and group.
 func (p *Pod) cniArgs() string {
 	args := "IO_CONTIV_TENANT=" + p.Tenant + ";IO_CONTIV_NETWORK=" + p.Network
 	if p.Group != "" {
@@ -113,8 +112,8 @@ func (p *Pod) cniArgs() string {
 
 func (p *Pod) netns() string { return "/run/netns/" + p.Name }
 
-// configuration is the directory with the pod's network configuration. Labels are in
-// one of its own, as a runtime writes it: cnitool takes no argument with "=" in it.
+// configuration returns the directory with the pod's network configuration. With labels it is one of its own, as a
+// runtime would write it: cnitool accepts no argument with "=" in it.
 func (p *Pod) configuration(ctx context.Context) (dir string, err error) {
 	if len(p.Labels) == 0 {
 		return cniDir, nil
@@ -149,7 +148,7 @@ func (p *Pod) Delete(ctx context.Context) error {
 	return err
 }
 
-// Command prepares a command to run in the pod.
+// Command returns a command to run in the pod.
 func (p *Pod) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return p.Node.Command(ctx, p.inside(args)...)
 }
@@ -163,14 +162,14 @@ func (p *Pod) inside(args []string) []string {
 	return append([]string{"ip", "netns", "exec", p.Name}, args...)
 }
 
-// Start runs a program in the pod until it ends or is killed. Its output goes
-// to the log of that name.
+// Start starts a program in the pod that runs until it ends or is killed. Its output is written to the log with
+// that name.
 func (p *Pod) Start(name string, args ...string) (*Process, error) {
 	return p.Node.Start(name, p.inside(args)...)
 }
 
-// Serve has the probe serve in the pod, and returns when it does; it ends with
-// the pod. The arguments are those of probe serve.
+// Serve starts probe serve in the pod, and returns when it serves; it ends with the pod. The arguments are those
+// of probe serve.
 func (p *Pod) Serve(ctx context.Context, args ...string) error {
 	log := p.Node.LogFile(p.Name)
 	before, err := os.ReadFile(log) // of an earlier pod of that name
@@ -191,8 +190,8 @@ func (p *Pod) Serve(ctx context.Context, args ...string) error {
 	})
 }
 
-// LogFile is where a program in the pod writes what it has to say.
+// LogFile returns the file with the output of a program in the pod.
 func (p *Pod) LogFile(program string) string { return p.Node.LogFile(program) }
 
-// Probe is the path of the probe program, for Run and Serve.
+// Probe returns the path of the probe program, for Run and Serve.
 func (p *Pod) Probe() string { return filepath.Join(p.Node.bed.Bin, "probe") }

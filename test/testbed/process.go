@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// startLimit bounds how long a daemon may take until it answers.
+// startLimit limits how long a daemon may take until it answers.
 const startLimit = 60 * time.Second
 
-// Process is a daemon running on a node, its output going to a log of its name.
+// Process is a daemon running on a node, with its output in a log of its name.
 type Process struct {
 	Name string
 	PID  int // seen from outside the node
@@ -23,7 +23,7 @@ type Process struct {
 	done chan struct{} // closed when the process has ended and was waited for
 }
 
-// Start runs a program on the machine until it ends or is killed.
+// Start starts a program on the machine that runs until it ends or is killed.
 func (m *machine) Start(name string, args ...string) (*Process, error) {
 	log, err := m.openLog(name)
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *machine) Start(name string, args ...string) (*Process, error) {
 	child, childErr := onlyChild(context.Background(), cmd.Process.Pid)
 	go func() {
 		defer close(p.done)
-		cmd.Wait() // how it ended is in the log
+		cmd.Wait() // its result is in the log
 	}()
 	if childErr != nil {
 		return nil, fmt.Errorf("%s: %s has not started, see %s: %w", m.name, name, m.LogFile(name), childErr)
@@ -49,7 +49,7 @@ func (m *machine) Start(name string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// Exited tells whether the process has ended.
+// Exited reports whether the process has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -59,15 +59,15 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Kill ends the process with SIGKILL and waits for its end.
+// Kill kills the process with SIGKILL and waits for its end.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 
-// Terminate asks the process to end with SIGTERM and waits for its end.
+// Terminate ends the process with SIGTERM and waits for its end.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// Suspend stops the process where it stands, with all of its threads; Resume lets it go on. nsenter, the
-// parent, stops itself when it sees its child stopped, and then nobody would
-// wait for the child's end. So it stands before the child is stopped, and goes on after it.
+// Suspend stops the process with all of its threads; Resume continues it. nsenter, the parent, stops itself when
+// it sees its child stopped, and then nothing would wait for the child's end. So nsenter is stopped before the
+// child, and continued afterwards.
 func (p *Process) Suspend() error {
 	for _, pid := range []int{p.cmd.Process.Pid, p.PID} {
 		if err := signal(syscall.SIGSTOP, pid); err != nil {
@@ -94,7 +94,7 @@ func awaitStanding(pid int) error {
 	})
 }
 
-// Resume lets a suspended process go on.
+// Resume continues a suspended process.
 func (p *Process) Resume() error { return signal(syscall.SIGCONT, p.PID, p.cmd.Process.Pid) }
 
 func signal(sig syscall.Signal, pids ...int) error {

@@ -10,19 +10,19 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// A secure bed is a cluster that is enforced. The netmaster of the first node founds it; the
-// other netmasters and all agents join with a token that root of that node has made.
+// A secure bed is an enforced cluster. The netmaster of the first node founds it; the other netmasters and all
+// agents join with a token created by root of that node.
 
-// rootSocket is where root of a node asks its netmaster.
+// rootSocket is the socket of a node's netmaster for root.
 const rootSocket = "unix:///run/contiv/netmaster.sock"
 
-// netctlUnreachable is netctl's exit code where nobody answers, or nobody leads.
+// netctlUnreachable is netctl's exit code if no server answers, or there is no leader.
 const netctlUnreachable = 2
 
-// tokenFile is where a node has its join token for a role.
+// tokenFile returns the file with a node's join token for a role.
 func tokenFile(role string) string { return "/run/contiv/token-" + role }
 
-// foundation is the setting that says how the node's netmaster comes to its cluster.
+// foundation returns the setting by which the node's netmaster founds or joins its cluster.
 func (n *Node) foundation() string {
 	switch {
 	case !n.bed.secure:
@@ -33,7 +33,7 @@ func (n *Node) foundation() string {
 	return "CONTIV_NETMASTER_JOIN_TOKEN_FILE=" + tokenFile("master")
 }
 
-// NetmasterURL is where programs on the node ask its netmaster as somebody who may do everything.
+// NetmasterURL returns the URL by which programs on the node reach its netmaster with all rights.
 func (n *Node) NetmasterURL() string {
 	if n.bed.secure {
 		return rootSocket
@@ -50,10 +50,10 @@ func (n *Node) netctl(ctx context.Context, at string, args []string) (string, er
 	return n.Run(ctx, append([]string{filepath.Join(n.bed.Bin, "netctl"), "--netmaster", at}, args...)...)
 }
 
-// giveScript writes a token for a user to a file.
+// giveScript writes a token to a file that a user owns.
 const giveScript = `mkdir -p "$(dirname "$2")"; echo "$1" | install -o "$3" -m 600 /dev/stdin "$2"`
 
-// owner is the user whom the daemons of a role run as.
+// owner returns the user of the daemons of a role.
 func (b *Bed) owner(role string) string {
 	if b.confined && role == "master" {
 		return "contiv"
@@ -78,8 +78,8 @@ func (b *Bed) GiveTokens(ctx context.Context) error {
 	return nil
 }
 
-// waitVotes waits until every netmaster of a secure bed has entered the store with a vote: before that the
-// store does not survive the end of the founder.
+// waitVotes waits until every netmaster of a secure bed is a voting member of the store: before that the store
+// does not survive the end of the founder.
 func (b *Bed) waitVotes(ctx context.Context) error {
 	return within(ctx, startLimit, func() error {
 		status, err := b.status(ctx)
@@ -90,13 +90,13 @@ func (b *Bed) waitVotes(ctx context.Context) error {
 	})
 }
 
-// secureInfo is what Info tells, as root hears it.
+// secureInfo returns Info as root.
 func (b *Bed) secureInfo(ctx context.Context) (ClusterInfo, error) {
 	status, err := b.status(ctx)
 	return ClusterInfo{LeaderIP: status.Leader}, err
 }
 
-// status is what netctl status tells root.
+// status returns netctl status as root.
 func (b *Bed) status(ctx context.Context) (status contivmodel.Status, err error) {
 	out, err := b.Netctl(ctx, "status", "-o", "json")
 	if err != nil {
@@ -108,8 +108,8 @@ func (b *Bed) status(ctx context.Context) (status contivmodel.Status, err error)
 	return status, nil
 }
 
-// NetmasterURL is where programs on a node ask as somebody who may do everything: its own
-// netmaster in a secure bed, else any.
+// NetmasterURL returns the URL by which programs on a node reach a netmaster with all rights: its own one in a
+// secure bed, else any.
 func (b *Bed) NetmasterURL() string {
 	if b.secure {
 		return rootSocket

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// state is what a later process needs to find a detached bed again.
+// state has the data by which a later process opens a detached bed.
 type state struct {
 	Bin      string   `json:"bin"`
 	Mode     string   `json:"mode"` // of the daemons
@@ -24,8 +24,8 @@ type state struct {
 	Nodes    []holder `json:"nodes"`
 }
 
-// holder identifies a machine's first process. A process id alone may belong to
-// somebody else by the time it is read; together with the start time it does not.
+// holder identifies a machine's first process. A process id alone may be reused by another process; together with
+// the start time it is unique.
 type holder struct {
 	PID     int    `json:"pid"`
 	Started string `json:"started"` // clock ticks since boot
@@ -36,7 +36,7 @@ func (m *machine) holderOf() (holder, error) {
 	return holder{m.pid, started}, err
 }
 
-// machine gives back the machine, without a process if it is gone.
+// machine returns the machine, without a process if that has ended.
 func (h holder) machine(name, dir string) *machine {
 	m := &machine{name: name, dir: dir}
 	if started, err := startTime(h.PID); err == nil && started == h.Started {
@@ -88,7 +88,7 @@ func (b *Bed) save() error {
 	return os.WriteFile(b.stateFile(), append(data, '\n'), 0o644)
 }
 
-// Open finds a bed that another process started detached in dir.
+// Open opens a bed that another process started detached in dir.
 func Open(dir string) (*Bed, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -121,5 +121,5 @@ func Open(dir string) (*Bed, error) {
 	return b, nil
 }
 
-// Alive tells whether the node still runs.
+// Alive reports whether the node still runs.
 func (n *Node) Alive() bool { return n.pid != 0 && syscall.Kill(n.pid, 0) == nil }

@@ -7,10 +7,10 @@ import (
 	"github.com/contiv/netplugin/utils/tlsfiles"
 )
 
-// The members of the store that netmasters embed speak TLS in a secure bed, and let in who has a certificate of a
-// netmaster. Tests that go behind the daemons' back use that of the node's own.
+// The store members embedded in netmasters use TLS in a secure bed, and accept only clients with a certificate of
+// a netmaster. Tests that access the store directly use the certificate of the node's own netmaster.
 
-// storeScheme is how the members of the store are spoken with.
+// storeScheme returns the URL scheme of the store members.
 func (b *Bed) storeScheme() string {
 	if !b.secure {
 		return "http"
@@ -18,13 +18,13 @@ func (b *Bed) storeScheme() string {
 	return "https"
 }
 
-// StoreURL is where the node's member of the store serves clients.
+// StoreURL returns the client URL of the node's store member.
 func (n *Node) StoreURL() string { return n.bed.storeScheme() + "://" + n.At(2379) }
 
-// peerURL is where it listens to the other members.
+// peerURL returns its URL for the other members.
 func (n *Node) peerURL() string { return n.bed.storeScheme() + "://" + n.At(2380) }
 
-// StoreFiles are what a client on the node shows the store; the zero value where it is plain.
+// StoreFiles returns the TLS files of a store client on the node; the zero value without TLS.
 func (n *Node) StoreFiles() tlsfiles.Files {
 	if !n.bed.secure {
 		return tlsfiles.Files{}
@@ -36,7 +36,7 @@ func (n *Node) StoreFiles() tlsfiles.Files {
 	return tlsfiles.Files{CA: filepath.Join(dir, "store-ca.crt"), Cert: filepath.Join(dir, "store.crt"), Key: filepath.Join(dir, "store.key")}
 }
 
-// StoreFilesOutside are the same files for a process that is not on the node.
+// StoreFilesOutside returns the same files for a process that is not on the node.
 func (n *Node) StoreFilesOutside() tlsfiles.Files {
 	files := n.StoreFiles()
 	for _, path := range []*string{&files.CA, &files.Cert, &files.Key} {

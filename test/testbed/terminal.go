@@ -6,8 +6,8 @@ import (
 	"os/exec"
 )
 
-// RunInTerminal runs a command of a machine with the terminal of this process and
-// returns its exit code; an error is that it did not run.
+// RunInTerminal runs a command of a machine with the terminal of this process and returns its exit code; the error
+// means that it did not run.
 func RunInTerminal(cmd *exec.Cmd) (code int, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = nil // a shell must stay in the terminal's foreground group

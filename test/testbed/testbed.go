@@ -17,10 +17,9 @@
 // The tunnel address sits on the local port of an OVS bridge, br-phy, because
 // the userspace datapath sends tunnelled packets only through OVS ports.
 //
-// A pod is a network namespace inside a node, attached by a real CNI runtime
-// (cnitool) that executes the CNI binary; the testbed never calls our code.
-// When the process that holds a node ends, the kernel ends everything on it:
-// a bed leaves nothing behind, however its user died.
+// A pod is a network namespace inside a node, attached by a real CNI runtime (cnitool) that executes the CNI
+// binary; the testbed never calls the project's code. When the process that holds a node ends, the kernel ends
+// everything on it: a bed leaves nothing behind, however its user ends.
 package testbed
 
 import (
@@ -36,23 +35,23 @@ import (
 	"sync"
 )
 
-// maxNodes is what the host part of the underlay networks leaves room for.
+// maxNodes is limited by the host part of the underlay networks.
 const maxNodes = 200
 
 // Config describes a bed.
 type Config struct {
 	Nodes    int       // 1..200
 	Uplinks  int       // links of each node to a physical network of VLANs
-	OnlyIPv6 bool      // nodes have addresses of IPv6 and no others
-	Mode     string    // of the daemons, who starts containers; empty: cni
+	OnlyIPv6 bool      // nodes have IPv6 addresses only
+	Mode     string    // of the daemons: the orchestrator; empty: cni
 	Dir      string    // state and logs; empty: a new directory, removed by Close
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
-	First    bool      // switches, and what pods serve, run before everything else, as those of a kernel do
+	First    bool      // switches, and servers of pods, have priority over everything else, as those of a kernel do
 	Secure   bool      // the cluster is enforced: everything joins with a token
-	Sealed   bool      // the store has values encrypted; of a secure one
-	Confined bool      // daemons run as their units have them run
-	Readers  bool      // switches read the routes of their nodes: drivers that do not give them routes need it
-	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
+	Sealed   bool      // values in the store are encrypted; for secure beds
+	Confined bool      // daemons run with the restrictions of their units
+	Readers  bool      // switches read the routes of their nodes: required by drivers that do not pass routes to them
+	Bare     bool      // nodes have no Open vSwitch: call Node.JoinTunnels after starting one
 	Detach   bool      // the nodes outlive this process, until Close or Open(...).Close
 	Log      io.Writer // progress, one line per step; nil: none
 }
@@ -74,8 +73,8 @@ type Bed struct {
 	removeDir bool
 }
 
-// New starts nodes with their Open vSwitch, joined by the fabric. No daemon of
-// ours runs yet. On error nothing is left.
+// New starts nodes with their Open vSwitch, connected by the fabric, without the project's daemons. On error
+// everything is removed.
 func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
@@ -123,7 +122,7 @@ const fabricScript = `
 ip link set lo up
 for bridge in mgmt vtep; do ip link add $bridge type bridge; ip link set $bridge up; done`
 
-// addNodes starts all nodes at once: a node spends most of its start waiting.
+// addNodes starts all nodes concurrently: a node mostly waits while it starts.
 func (b *Bed) addNodes(ctx context.Context, cfg Config) error {
 	b.Nodes = make([]*Node, cfg.Nodes)
 	errs := make([]error, cfg.Nodes)
@@ -145,7 +144,7 @@ func (b *Bed) addNodes(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// Close ends every node with all that runs on it, and removes their files.
+// Close ends every node with all its processes, and removes their files.
 func (b *Bed) Close() error {
 	var errs []error
 	for _, n := range b.Nodes {
@@ -183,9 +182,8 @@ func (b *Bed) each(url func(*Node) string) []string {
 	return all
 }
 
-// StartDaemons starts a netmaster with an embedded etcd member and a netplugin
-// on every node, the latter with flags of its own, and waits until all nodes are ready for
-// pods and all netmasters carry the store.
+// StartDaemons starts a netmaster with an embedded etcd member and a netplugin on every node, the latter with
+// additional flags, and waits until all nodes are ready for pods and all netmasters are members of the store.
 func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 	for _, n := range b.Nodes {
 		if err := n.StartNetmaster(); err != nil {
@@ -216,8 +214,8 @@ func (b *Bed) StartDaemons(ctx context.Context, netplugin ...string) error {
 	return nil
 }
 
-// Netctl runs netctl, against all netmasters. In a secure bed it asks as root of the first
-// node that has one, for there only root is known without login.
+// Netctl runs netctl, against all netmasters. In a secure bed it runs as root of the first node with a netmaster,
+// since there only root is authenticated without a login.
 func (b *Bed) Netctl(ctx context.Context, args ...string) (out string, err error) {
 	if !b.secure {
 		return b.Nodes[0].netctl(ctx, strings.Join(b.MasterURLs(), ","), args)
@@ -231,7 +229,8 @@ func (b *Bed) Netctl(ctx context.Context, args ...string) (out string, err error
 	return out, err
 }
 
-// findBin looks for the daemons beside this program, where `make build-test` puts them, and in bin/ beside the go.mod above the
+// findBin returns the directory of the daemons: that of this program, as built by `make build-test`, or bin/
+// beside the go.mod above the working directory, for tests.
 // working directory, for tests.
 func findBin() (string, error) {
 	self, err := os.Executable()

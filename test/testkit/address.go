@@ -8,22 +8,21 @@ import (
 	"syscall"
 )
 
-// Ports come from below the range that the kernel takes the local ports of
-// outgoing connections from (32768 and up): a port of that range can be taken
-// by any connection between its choice and its use, and while a server that a
-// test killed is down. Test processes run side by side, so each begins at a
-// block of its own, and reserves what it takes.
+// Ports are below the range from which the kernel takes the local ports of outgoing connections (32768 and up): a
+// port of that range can be taken by any connection between its choice and its use, and while a server that a test
+// killed is down. Test processes run in parallel, so each starts at a block of its own, and reserves what it
+// takes.
 const (
 	firstPort = 10000
 	ports     = 22000
 	block     = 40
 )
 
-// taken counts the ports that this process was given.
+// taken counts the ports assigned to this process.
 var taken atomic.Int64
 
-// FreeAddress is a host:port of the loopback that nobody listens on, and that
-// no other process of tests is given while this one runs.
+// FreeAddress returns a host:port of the loopback without a listener, which no other test process is assigned
+// while this one runs.
 func FreeAddress() string {
 	address := ""
 	for range ports {
@@ -37,11 +36,11 @@ func FreeAddress() string {
 			break
 		}
 	}
-	return address // if none is free, who listens on it says so
+	return address // if none is free, the listener reports it
 }
 
-// reserve takes an address until this process ends, by an abstract name in the network namespace
-// whose address it is.
+// reserve reserves an address until this process ends, by an abstract socket name in the network namespace of the
+// address.
 func reserve(address string) bool {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -54,5 +53,5 @@ func reserve(address string) bool {
 	return true
 }
 
-// FreeURL is the http URL of a free address.
+// FreeURL returns the http URL of a free address.
 func FreeURL() string { return "http://" + FreeAddress() }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// SelfSigned is a new certificate of an hour for 127.0.0.1, which is an authority of its own.
+// SelfSigned returns a new self-signed certificate for 127.0.0.1, valid for an hour.
 func SelfSigned(t testing.TB, commonName string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

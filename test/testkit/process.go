@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// Start starts a process that ends with this program at the latest, whatever ends that. ended is closed when it has
-// ended; its exit status is in the command's ProcessState then.
+// Start starts a process that ends with this program at the latest, however that ends. ended is closed when the
+// process has ended; its exit status is then in the command's ProcessState.
 //
-// The kernel ends it with the thread that has started it. So a goroutine keeps the thread while the process runs, and gives
-// it back then: other processes may have been started by it before.
+// The kernel kills it when the thread that started it ends. So a goroutine locks the thread while the process
+// runs, and unlocks it afterwards: the thread may have started other processes before.
 func Start(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -24,7 +24,7 @@ func Start(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // most are killed; the state has the rest
+			_ = cmd.Wait() // most are killed; the state has the status
 		}
 	}()
 	return done, <-started

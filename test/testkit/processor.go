@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processor is how long work, which is done by one goroutine, has run on a processor: what
-// others run meanwhile does not count.
+// Processor returns the processor time of work, which must run in one goroutine: what other threads run meanwhile
+// does not count.
 func Processor(t testing.TB, work func()) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()
@@ -27,8 +27,8 @@ func Processor(t testing.TB, work func()) time.Duration {
 	return used() - begin
 }
 
-// Least is the shortest time on a processor of each work, of several turns in which all are done one
-// after the other: what slows the machine for a while lengthens a turn of all of them, and not the shortest.
+// Least returns the shortest processor time of each work, out of several turns that run all of them one after the
+// other: a temporary slowdown of the machine extends a turn of all of them, but not the shortest.
 func Least(t testing.TB, turns int, works ...func()) []time.Duration {
 	t.Helper()
 	least := make([]time.Duration, len(works))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// OnlyAEAD has a server at an address refuse handshakes of TLS 1.2 by each cipher suite of crypto/tls that is not ECDHE with AEAD,
-// and take by one that is.
+// OnlyAEAD checks that a server refuses handshakes of TLS 1.2 by each cipher suite of crypto/tls that is not ECDHE
+// with AEAD, and accepts one that is.
 func OnlyAEAD(t testing.TB, address string) {
 	t.Helper()
 	with := func(suites ...uint16) error {
@@ -35,8 +35,8 @@ func OnlyAEAD(t testing.TB, address string) {
 	}
 }
 
-// OnlyTLS13 has a server at an address refuse clients that speak no TLS after 1.2, and take them otherwise. What they
-// ask to speak over it may be empty.
+// OnlyTLS13 checks that a server refuses clients that support at most TLS 1.2, and accepts others. protocols are
+// those that the clients offer (ALPN); they may be empty.
 func OnlyTLS13(t testing.TB, address string, protocols ...string) {
 	t.Helper()
 	for version, want := range map[uint16]string{tls.VersionTLS12: "protocol version not supported", tls.VersionTLS13: ""} {

@@ -1,6 +1,5 @@
-// Package testkit is what the tests of most packages need: waiting for a
-// condition, an address that nobody uses, a log that nobody reads, and the
-// border between tests that run anywhere and tests that need a machine.
+// Package testkit has what the tests of most packages need: waiting for a condition, a free address, a discarded
+// log, and the distinction between tests that run anywhere and tests that need a machine.
 package testkit
 
 import (
@@ -15,16 +14,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The time between two tries is as long as a try takes, but within these: so tries that start
+// The time between two attempts is as long as an attempt takes, but within these limits: so attempts that start
 // processes leave half of a processor to what they wait for.
 const (
 	interval    = 5 * time.Millisecond
 	maxInterval = 100 * time.Millisecond
 )
 
-// NeedsMachine is called by what a test starts that takes root or an installed
-// package: Open vSwitch, etcd, a namespace. With "go test -short", which is
-// "make unit", the test is skipped.
+// NeedsMachine must be called by helpers of tests that need root or an installed package: Open vSwitch, etcd, a
+// namespace. With "go test -short", which is "make unit", the test is skipped.
 func NeedsMachine(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -32,8 +30,8 @@ func NeedsMachine(t testing.TB) {
 	}
 }
 
-// TakesLong begins a test of minutes, whose name begins with TestLong. It runs
-// by "make e2e-long" only, or, of Kubernetes, by "make e2e-k8s-long".
+// TakesLong marks a test of minutes, whose name begins with TestLong. It runs only by "make e2e-long" or, if it is
+// about Kubernetes, by "make e2e-k8s-long".
 func TakesLong(t testing.TB) {
 	t.Helper()
 	if os.Getenv("CONTIV_TEST_LONG") == "" {
@@ -41,8 +39,8 @@ func TakesLong(t testing.TB) {
 	}
 }
 
-// Poll tries until there is no error. When the context ends first it returns
-// the context's error and the last one of a try that the context did not end.
+// Poll calls try until it returns no error. When the context ends first it returns the context's error and the
+// last error of a try that was not caused by that.
 func Poll(ctx context.Context, try func() error) error {
 	var last error
 	for {
@@ -84,7 +82,7 @@ func Eventually(t testing.TB, within time.Duration, what string, holds func() bo
 	}
 }
 
-// Quiet is a log for the complaints that a test provokes.
+// Quiet returns a log that discards the messages that a test provokes.
 func Quiet() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)

@@ -7,7 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Text is what somebody else writes, readable meanwhile. The zero value is empty.
+// Text collects the output of another goroutine, readable meanwhile. The zero value is empty.
 type Text struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -26,7 +26,7 @@ func (t *Text) String() string {
 	return t.text.String()
 }
 
-// Recorded is a log, and what is written to it.
+// Recorded returns a log, and its output.
 func Recorded() (*logrus.Entry, *Text) {
 	l, text := logrus.New(), &Text{}
 	l.SetOutput(text)

@@ -1,8 +1,8 @@
-// Package announce tells others on a link which MAC has an address, unasked.
+// Package announce announces on a link which MAC address an IP address has, unsolicited.
 //
-// Who has asked once goes on with the answer until that is too old, and a switch sends what is
-// for a MAC to where it has heard that last. Both learn anew from what the one who has the
-// address says: a gratuitous ARP request, or an unsolicited neighbour advertisement.
+// Neighbours cache the answer to an earlier request until it expires, and a switch forwards frames for a MAC
+// address to the port where it was last seen as source. Both are updated by the owner's announcement: a gratuitous
+// ARP request, or an unsolicited neighbour advertisement.
 package announce
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Sender is who has addresses.
+// Sender is the owner of addresses.
 type Sender struct {
 	MAC    [6]byte
-	Router bool // forwards for others: who has it as his IPv6 router would forget it otherwise
+	Router bool // it forwards packets: without the flag, neighbours would drop it as their IPv6 router
 }
 
-// Frame announces an address of the sender.
+// Frame returns the announcement of an address of the sender.
 func (s Sender) Frame(own netip.Addr) []byte {
 	if own.Is4() {
 		return s.gratuitousARP(own)
@@ -26,16 +26,16 @@ func (s Sender) Frame(own netip.Addr) []byte {
 	return s.advertisement(own)
 }
 
-// gratuitousARP is a question to all for the sender's own address (RFC 5227, 3).
+// gratuitousARP returns a broadcast request for the sender's own address (RFC 5227, 3).
 func (s Sender) gratuitousARP(own netip.Addr) []byte {
 	four := own.As4()
 	frame := make([]byte, 0, 60)
 	frame = append(frame, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 	frame = append(frame, s.MAC[:]...)
-	frame = append(frame, 0x08, 0x06, 0, 1, 0x08, 0x00, 6, 4, 0, 1) // Ethernet and IPv4: a request
+	frame = append(frame, 0x08, 0x06, 0, 1, 0x08, 0x00, 6, 4, 0, 1) // Ethernet and IPv4, request
 	frame = append(append(frame, s.MAC[:]...), four[:]...)
 	frame = append(append(frame, make([]byte, 6)...), four[:]...)
-	return frame[:60] // the shortest there is
+	return frame[:60] // the minimum length
 }
 
 // Flags of an advertisement.
@@ -44,7 +44,7 @@ const (
 	overrides  = 0x20
 )
 
-// advertisement says to all nodes of the link whose an address is, unasked (RFC 4861, 7.2.6).
+// advertisement returns an unsolicited neighbour advertisement to all nodes of the link (RFC 4861, 7.2.6).
 func (s Sender) advertisement(own netip.Addr) []byte {
 	flags := byte(overrides)
 	if s.Router {

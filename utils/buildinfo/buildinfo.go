@@ -1,5 +1,5 @@
-// Package buildinfo tells which build of the project a program is. The version
-// is part of the source; commit and time are filled in by the linker:
+// Package buildinfo has the build of the running program. The version is part of the source; the linker sets
+// commit and time:
 //
 //	go build -ldflags "-X github.com/contiv/netplugin/utils/buildinfo.GitCommit=1a2b3c4 ..."
 package buildinfo
@@ -11,20 +11,20 @@ import (
 	"github.com/contiv/netplugin"
 )
 
-// Set by the linker; a build without -ldflags falls back to what Go recorded.
+// Set by the linker; without -ldflags the values that Go recorded are used.
 var (
 	GitCommit string
 	BuildTime string
 )
 
-// Info is the answer of GET /version.
+// Info is the response of GET /version.
 type Info struct {
 	GitCommit string `json:"GitCommit"`
 	Version   string `json:"Version"`
 	BuildTime string `json:"BuildTime"`
 }
 
-// Get returns the facts of the running program, "unknown" where none is known.
+// Get returns the build of the running program, with "unknown" for missing values.
 func Get() Info {
 	info := Info{GitCommit: GitCommit, Version: netplugin.Version(), BuildTime: BuildTime}
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -45,7 +45,7 @@ func Get() Info {
 	return info
 }
 
-// String is the three lines every program prints for --version, without a final newline.
+// String returns the three lines that every program prints for --version, without a final newline.
 func (i Info) String() string {
 	return fmt.Sprintf("Version: %s\nGitCommit: %s\nBuildTime: %s", i.Version, i.GitCommit, i.BuildTime)
 }

@@ -1,10 +1,9 @@
-// Package daemonflags declares the command-line flags netmaster and netplugin
-// share, with their aliases, environment variables and rules.
+// Package daemonflags declares the common command-line flags of netmaster and netplugin, with their aliases,
+// environment variables and rules.
 //
-// A flag is set by any of its names, else by its environment variable, else by
-// its default. An environment variable that is set but empty counts as unset.
-// Rules are checked together after parsing, so that a user sees everything
-// that is wrong at once; both daemons then exit with ExitInvalid (ExitCode).
+// A flag is set by any of its names, else by its environment variable, else by its default. An environment
+// variable that is set but empty counts as unset. Rules are checked together after parsing, so that a user sees
+// all errors at once; both daemons then exit with ExitInvalid (ExitCode).
 package daemonflags
 
 import (
@@ -21,11 +20,12 @@ import (
 	"github.com/contiv/netplugin/utils/logging"
 )
 
-// ExitInvalid is the exit status for a configuration that breaks a rule (EINVAL).
+// ExitInvalid is the exit status for an invalid configuration (EINVAL).
 const ExitInvalid = 22
 
-// ExitCode is the exit status after an error of who reads a configuration: ExitInvalid, after which systemd does not start a daemon again;
-// or 1 if it is nothing but what may pass by itself, such as an address that the host does not have yet, or a disk that is full.
+// ExitCode returns the exit status for an error of the configuration: ExitInvalid, after which systemd does not
+// restart a daemon; or 1 if all causes may be temporary, such as an address that the host does not have yet, or a
+// full disk.
 func ExitCode(err error) int {
 	if passes(err) {
 		return 1
@@ -47,14 +47,14 @@ func passes(err error) bool {
 // DefaultEtcdEndpoint is used when no store is given.
 const DefaultEtcdEndpoint = "http://127.0.0.1:2379"
 
-// Categories under which --help lists the shared flags.
+// Categories of the shared flags in --help.
 const (
 	CategoryCluster = "Cluster"
 	CategoryStore   = "Store"
 	CategoryLogging = "Logging"
 )
 
-// Common is what both daemons are told.
+// Common has the common settings of both daemons.
 type Common struct {
 	Mode    string // docker, kubernetes, swarm-mode, cni, test
 	NetMode string // vlan, vxlan
@@ -62,11 +62,11 @@ type Common struct {
 	Store   Store
 	Logging logging.Config
 
-	consul string // accepted to say that it is not supported
+	consul string // accepted, to report that it is not supported
 	etcd   string // as given; Store.Endpoints after Validate
 }
 
-// Store says how to reach etcd.
+// Store has the settings for the connection to etcd.
 type Store struct {
 	Endpoints                 []string
 	CAFile, CertFile, KeyFile string
@@ -74,14 +74,13 @@ type Store struct {
 	User                      string // name:password
 }
 
-// Credentials splits User.
+// Credentials returns the two parts of User.
 func (s Store) Credentials() (name, password string) {
 	name, password, _ = strings.Cut(s.User, ":")
 	return name, password
 }
 
-// Flags returns the shared flags of a daemon ("netmaster" or "netplugin"),
-// bound to the fields of c.
+// Flags returns the shared flags of a daemon ("netmaster" or "netplugin"), bound to the fields of c.
 func Flags(daemon string, c *Common) []cli.Flag {
 	c.Logging.Tag = daemon
 	set := Set{Daemon: daemon}
@@ -119,10 +118,10 @@ func Flags(daemon string, c *Common) []cli.Flag {
 	}
 }
 
-// Set makes flags of one daemon; its methods are also for flags only one daemon has.
+// Set makes flags of one daemon; its methods are also for flags that only one daemon has.
 type Set struct{ Daemon string }
 
-// Env is the source of a flag's value in the environment: CONTIV_<DAEMON>_<name>.
+// Env returns the source of a flag's value in the environment: CONTIV_<DAEMON>_<name>.
 func (s Set) Env(name string) cli.ValueSourceChain {
 	return cli.NewValueSourceChain(nonEmptyEnv("CONTIV_" + strings.ToUpper(s.Daemon) + "_" + name))
 }
@@ -133,7 +132,7 @@ func (s Set) String(dst *string, name, env, value, category, usage string, alias
 		Destination: dst, Category: category, Usage: usage, OnlyOnce: true}
 }
 
-// Bool declares a switch.
+// Bool declares a boolean flag.
 func (s Set) Bool(dst *bool, name, env, category, usage string, aliases ...string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Aliases: aliases, Sources: s.Env(env), Destination: dst,
 		Category: category, Usage: usage, OnlyOnce: true}

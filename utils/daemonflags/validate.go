@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// The values modes may have; "test" works and is not advertised.
+// Valid modes; "test" works but is not documented.
 var (
 	modes    = []string{"docker", "kubernetes", "swarm-mode", "cni", "test"}
 	netModes = []string{"vlan", "vxlan"}
 	fwdModes = []string{"bridge", "routing"}
 )
 
-// Validate brings the values into their canonical form and reports every
-// violation, each naming its flag and value.
+// Validate converts the values to their canonical form and returns every violation, each naming its flag and
+// value.
 func (c *Common) Validate() []error {
 	found := c.Logging.Validate()
 	found = append(found, choice("--mode", &c.Mode, modes, "docker, kubernetes, swarm-mode or cni")...)
@@ -27,7 +27,7 @@ func (c *Common) Validate() []error {
 	return append(found, c.validateStore()...)
 }
 
-// EtcdGiven tells whether the user named a store.
+// EtcdGiven reports whether the user named a store.
 func (c *Common) EtcdGiven() bool { return c.etcd != "" }
 
 func (c *Common) validateStore() []error {
@@ -57,7 +57,7 @@ func (c *Common) validateStore() []error {
 	return found
 }
 
-// choice lower-cases a value and checks that it is one of a set.
+// choice converts a value to lower case and checks that it is one of a set.
 func choice(flag string, value *string, allowed []string, advice string) []error {
 	*value = strings.ToLower(*value)
 	switch {
@@ -95,8 +95,8 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Canonical is how an address:port that [CheckAddress] accepts is written everywhere: IPv6 in brackets and IPv4
-// without, whatever was given. Who cannot know the version of IP, such as a manifest, always gives brackets.
+// Canonical returns the standard form of an address:port that [CheckAddress] accepts: IPv6 in brackets and IPv4
+// without, whatever was given. Manifests, which do not know the IP family, always use brackets.
 func Canonical(text string) string {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -111,7 +111,7 @@ func Canonical(text string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// CheckAddress accepts address:port with a port of 1 to 65535; an IPv6 address stands in brackets.
+// CheckAddress accepts address:port with a port of 1 to 65535; an IPv6 address must be in brackets.
 func CheckAddress(text string) error {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {

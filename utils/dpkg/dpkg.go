@@ -1,4 +1,4 @@
-// Package dpkg reads which packages a machine of Debian, or of a distribution made from it, has, and compares their versions.
+// Package dpkg reads the installed packages of Debian and derived distributions, and compares package versions.
 package dpkg
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Database is where dpkg writes down what is installed.
+// Database is the file in which dpkg records the installed packages.
 const Database = "/var/lib/dpkg/status"
 
-// Installed is the version of a package by the database at a path; empty: the package is not installed, or there is no dpkg.
+// Installed returns the version of a package by the database at a path; empty: it is not installed, or there is no
+// dpkg.
 func Installed(database, name string) (version string, err error) {
 	f, err := os.Open(database)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +33,7 @@ func Installed(database, name string) (version string, err error) {
 	return version, nil
 }
 
-// find reads the paragraphs of the database, one of each package, until that of a name.
+// find reads the paragraphs of the database, one per package, up to that of the given name.
 func find(database io.Reader, name string) (version string, err error) {
 	lines := bufio.NewReader(database)
 	var ours, installed bool

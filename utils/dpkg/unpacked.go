@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Unpacked is when the files of an installed package were last put in place, by the machine's clock: dpkg writes their
-// list then. Zero: there is no such package, or no dpkg.
+// Unpacked returns when the files of an installed package were last unpacked, by the machine's clock: the time of
+// dpkg's list of them. Zero: there is no such package, or no dpkg.
 func Unpacked(database, name string) (time.Time, error) {
 	list, err := os.Stat(filepath.Join(filepath.Dir(database), "info", name+".list"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Boot is the id of this boot of the machine: what a file says of the kernel's state
-// holds until the next one.
+// Boot returns the id of this boot of the machine: recorded state of the kernel is valid for one boot only.
 func Boot() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

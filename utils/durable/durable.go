@@ -1,4 +1,4 @@
-// Package durable writes small files that survive a crash whole or not at all.
+// Package durable writes small files atomically, so that a crash leaves the old or the new content.
 package durable
 
 import (
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// tempPrefix marks files whose writer did not get to the rename.
+// tempPrefix marks files that are not renamed yet, or whose writer was interrupted.
 const tempPrefix = ".tmp-"
 
-// MakeDir creates a directory that only its owner can look into.
+// MakeDir creates a directory that only its owner can read.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make directory %s: %w", dir, err)
@@ -22,8 +22,8 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// Write replaces a file: when it returns, either the whole new content is on
-// disk under the name, or an error says why the old one still is.
+// Write replaces a file: when it returns nil, the new content is on disk under the name; after an error the old
+// one still is.
 func Write(path string, data []byte) error {
 	if err := write(path, data, (*os.File).Sync); err != nil {
 		return err
@@ -31,7 +31,7 @@ func Write(path string, data []byte) error {
 	return flush(filepath.Dir(path))
 }
 
-// WriteProgram replaces a program as Write does, also while it runs; everybody may run it.
+// WriteProgram replaces a program as Write does, even while it runs; all users may execute it.
 func WriteProgram(path string, data []byte) error {
 	executable := func(f *os.File) error { return errors.Join(f.Chmod(0o755), f.Sync()) }
 	if err := write(path, data, executable); err != nil {
@@ -40,14 +40,13 @@ func WriteProgram(path string, data []byte) error {
 	return flush(filepath.Dir(path))
 }
 
-// Put replaces a file for whoever reads it, also after a crash of the process.
-// A loss of power may bring the old content back or spoil the new one, until
-// Sync has returned.
+// Put replaces a file atomically for readers, also after a crash of the process. A power failure may restore the
+// old content or corrupt the new one, until Sync has returned.
 func Put(path string, data []byte) error {
 	return write(path, data, func(*os.File) error { return nil })
 }
 
-// Sync makes durable what Put wrote.
+// Sync makes the content written by Put durable.
 func Sync(path string) error {
 	if err := flush(path); err != nil {
 		return err
@@ -55,7 +54,7 @@ func Sync(path string) error {
 	return flush(filepath.Dir(path))
 }
 
-// write gives a file its content at once, for whoever reads it.
+// write replaces the content of a file atomically for readers.
 func write(path string, data []byte, sync func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
 	if err != nil {
@@ -72,7 +71,7 @@ func write(path string, data []byte, sync func(*os.File) error) error {
 	return nil
 }
 
-// Remove deletes a file; one that is not there is no error.
+// Remove deletes a file; a missing file is not an error.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", path, err)
@@ -80,8 +79,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// List names the files of a directory that end in suffix. A directory that is
-// not there is empty.
+// List returns the names of the files of a directory that end in suffix. A missing directory is empty.
 func List(dir, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,16 +97,15 @@ func List(dir, suffix string) ([]string, error) {
 	return names, nil
 }
 
-// Sweep removes what interrupted writers left. Only for a directory that
-// nobody writes to at the moment.
+// Sweep removes the temporary files of interrupted writers. The directory must have no writer at that time.
 func Sweep(dir string) error { return sweep(dir, func(fs.FileInfo) bool { return true }) }
 
-// overlap is longer than a writer takes. Another process may write to a directory while its
-// owner starts: the one that the owner takes over from, or one that shares the directory.
+// overlap is longer than a write takes. Another process may write to a directory while its owner starts: the
+// process that the owner replaces, or one that shares the directory.
 const overlap = time.Minute
 
-// SweepOld removes what writers left in directories that were interrupted before a process
-// has started. A directory that is not there is empty.
+// SweepOld removes the temporary files in directories of writers that were interrupted before a process was
+// started. A missing directory is empty.
 func SweepOld(started time.Time, dirs ...string) (err error) {
 	for _, dir := range dirs {
 		err = errors.Join(err, sweep(dir, func(f fs.FileInfo) bool { return f.ModTime().Before(started.Add(-overlap)) }))
@@ -116,7 +113,7 @@ func SweepOld(started time.Time, dirs ...string) (err error) {
 	return err
 }
 
-// sweep removes those files of interrupted writers that are to go. Others may have files whose names begin alike.
+// sweep removes the temporary files for which goes returns true. Other files may have the same prefix.
 func sweep(dir string, goes func(fs.FileInfo) bool) error {
 	names, err := List(dir, "")
 	for _, name := range names {
@@ -126,7 +123,7 @@ func sweep(dir string, goes func(fs.FileInfo) bool) error {
 		}
 		info, problem := os.Lstat(filepath.Join(dir, name))
 		switch {
-		case errors.Is(problem, fs.ErrNotExist): // its writer has come to the rename
+		case errors.Is(problem, fs.ErrNotExist): // the writer has renamed it
 		case problem != nil:
 			err = errors.Join(err, fmt.Errorf("sweep %s: %w", dir, problem))
 		case goes(info):
@@ -136,7 +133,7 @@ func sweep(dir string, goes func(fs.FileInfo) bool) error {
 	return err
 }
 
-// flush makes the content of a file durable, or the names in a directory.
+// flush syncs the content of a file, or the names in a directory.
 func flush(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package fairlisten bounds the connections of a server, and those of one address among them, so
-// that nobody can take the places of others. One too many is closed at once: it would wait for as
-// long as others please.
+// Package fairlisten limits the connections of a server, and those from one address among them, so that no client
+// can occupy the connections of others. Excess connections are closed at once: they would wait for an unlimited
+// time.
 package fairlisten
 
 import (
@@ -11,18 +11,17 @@ import (
 
 // Limits of a listener.
 type Limits struct {
-	Each int // connections of one address
-	All  int // of all addresses
-	// Of the machine itself, at loopback: they are no part of All, so that who watches over
-	// the server gets through.
+	Each int // connections from one address
+	All  int // from all addresses
+	// From loopback; they do not count for All, so that monitoring of the server is always possible.
 	Own int
 }
 
-// New is a listener that keeps limits.
+// New returns a listener with limits.
 func New(l net.Listener, limits Limits) net.Listener { return By(l, newShares(limits).admit) }
 
-// By is a listener of those who are admitted. Admit says whether somebody at an address may have another
-// connection, and what is called, once, when that is closed; several goroutines may close connections.
+// By returns a listener of admitted connections. admit reports whether a source may open another connection, and
+// returns the function to call, once, when that is closed; it may be called from several goroutines.
 func By(l net.Listener, admit func(source net.Addr) (leave func(), ok bool)) net.Listener {
 	return &listener{l, admit}
 }
@@ -32,7 +31,7 @@ type listener struct {
 	admit func(net.Addr) (leave func(), ok bool)
 }
 
-// Accept waits for a connection of somebody who may have another one.
+// Accept waits for an admitted connection.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -42,17 +41,17 @@ func (l *listener) Accept() (net.Conn, error) {
 		if leave, ok := l.admit(c.RemoteAddr()); ok {
 			return &conn{Conn: c, leave: sync.OnceFunc(leave)}, nil
 		}
-		_ = c.Close() // nothing was said on it
+		_ = c.Close() // nothing was sent on it
 	}
 }
 
-// shares are the connections that there are.
+// shares counts the open connections.
 type shares struct {
 	limits Limits
 
 	mu      sync.Mutex
 	open    map[netip.Addr]int // by source
-	foreign int                // those that are part of All
+	foreign int                // those that count for All
 }
 
 func newShares(limits Limits) *shares { return &shares{limits: limits, open: map[netip.Addr]int{}} }
@@ -62,7 +61,7 @@ func (s *shares) admit(from net.Addr) (leave func(), ok bool) {
 	return func() { s.leave(source) }, s.enter(source)
 }
 
-// sourceOf is the address that somebody comes from, none for the machine itself.
+// sourceOf returns the address of a client; invalid for loopback.
 func sourceOf(from net.Addr) (source netip.Addr) {
 	if at, isTCP := from.(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
 		source = at.AddrPort().Addr().Unmap()
@@ -98,7 +97,7 @@ func (s *shares) leave(source netip.Addr) {
 	}
 }
 
-// conn makes room for another one when it is closed.
+// conn releases its share when it is closed.
 type conn struct {
 	net.Conn
 	leave func()

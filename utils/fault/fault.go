@@ -1,9 +1,8 @@
 // Package fault gives every error of the project a kind.
 //
-// A kind says what the caller can do about an error; it is decided once, where
-// the error is made, and mapped once per boundary: to an HTTP status by the REST
-// servers of netmaster and of nodes, to a CNI code by the CNI server, to an exit code by netctl.
-// Messages name the object, the value and the cause, in that order.
+// A kind says what the caller can do about an error; it is set once, where the error is created, and mapped once
+// per boundary: to an HTTP status by the REST servers of netmaster and of nodes, to a CNI code by the CNI server,
+// to an exit code by netctl. Messages name the object, the value and the cause, in that order.
 package fault
 
 import (
@@ -17,7 +16,7 @@ import (
 type Kind int
 
 const (
-	// Internal is everything that has no better kind: a bug or a broken peer.
+	// Internal is for errors without a better kind: a bug or a broken peer.
 	Internal Kind = iota
 	// Malformed: the request could not be decoded.
 	Malformed
@@ -29,25 +28,25 @@ const (
 	MissingReference
 	// Immutable: the object or field cannot change after creation.
 	Immutable
-	// InUse: something still refers to the object.
+	// InUse: another object still refers to the object.
 	InUse
-	// Conflict: the request clashes with what is there (name, address, tag, version).
+	// Conflict: the request conflicts with existing state (name, address, tag, version).
 	Conflict
-	// Exhausted: a pool has nothing left.
+	// Exhausted: a pool is used up.
 	Exhausted
 	// Mode: not possible in the present mode of the cluster.
 	Mode
 	// Unsupported: the type or method has no implementation.
 	Unsupported
-	// NotLeader: this process does not lead, or ceased to while it worked.
+	// NotLeader: this process is not the leader, or lost the leadership during the request.
 	NotLeader
-	// Unavailable: the store, the switch or the leader cannot be reached; retry helps.
+	// Unavailable: the store, the switch or the leader cannot be reached; a retry helps.
 	Unavailable
-	// Denied: the caller may not do this.
+	// Denied: the caller has no right to do this.
 	Denied
 	// TooLarge: the request exceeds a documented limit.
 	TooLarge
-	// Unauthenticated: the caller has not shown who it is, or not in a way that counts.
+	// Unauthenticated: the caller has not proven its identity, or not validly.
 	Unauthenticated
 )
 
@@ -78,30 +77,28 @@ func ParseKind(name string) Kind {
 	return Internal
 }
 
-// Error is an error with a kind. It is not changed once made: With* return
-// another that has it as its cause, so that one which is shared by many
-// requests stays as it is.
+// Error is an error with a kind. It is immutable: With* return a new error that wraps it, so that an error may be
+// shared by many requests.
 type Error struct {
 	Kind    Kind
 	Message string
-	Field   string   // JSON name of the offending field, if there is one
-	Details []string // referrers and the like, one per item: "endpointGroup blue:front"
-	// Explanation is the message for people, where Message is a text that
-	// programs know and that says too little: the value, the rule, an example.
-	// Empty: Message says it all.
+	Field   string   // JSON name of the invalid field, if there is one
+	Details []string // referring objects and the like, one per item: "endpointGroup blue:front"
+	// Explanation is the message for users, if Message is a text for programs that lacks details: the value, the
+	// rule, an example. Empty: Message is sufficient.
 	Explanation string
-	// Request is the id of the request that a server has refused with the error; empty: it is not known.
+	// Request is the id of the refused request; empty: unknown.
 	Request string
 	cause   error
 }
 
-// New makes an error of a kind; arguments as for fmt.Errorf, %w included.
+// New returns an error of a kind; arguments as for fmt.Errorf, %w included.
 func New(kind Kind, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: wrapped.Error(), cause: wrapped}
 }
 
-// WithField names the field that broke the rule.
+// WithField names the invalid field.
 func (e *Error) WithField(name string) *Error {
 	named := e.copy()
 	named.Field = name
@@ -115,14 +112,14 @@ func (e *Error) WithDetails(details ...string) *Error {
 	return explained
 }
 
-// WithExplanation adds what people are told instead of the message.
+// WithExplanation adds the message for users.
 func (e *Error) WithExplanation(format string, args ...any) *Error {
 	explained := e.copy()
 	explained.Explanation = fmt.Sprintf(format, args...)
 	return explained
 }
 
-// WithRequest names the request that a server has refused.
+// WithRequest sets the id of the refused request.
 func (e *Error) WithRequest(id string) *Error {
 	named := e.copy()
 	named.Request = id
@@ -138,7 +135,7 @@ func (e *Error) copy() *Error {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.cause }
 
-// RequestOf is the id of the request that a server has refused with an error; empty: it is not known.
+// RequestOf returns the id of the refused request from an error; empty: unknown.
 func RequestOf(err error) string {
 	for e := As(err); e != nil; e = As(e.cause) {
 		if e.Request != "" {
@@ -148,8 +145,8 @@ func RequestOf(err error) string {
 	return ""
 }
 
-// Explain is the text of an error for people: that of the error, with the
-// explanation of what it wraps in place of the message.
+// Explain returns the text of an error for users: that of the error, with the explanation of a wrapped Error in
+// place of its message.
 func Explain(err error) string {
 	text := err.Error()
 	for e := As(err); e != nil; e = As(e.cause) {
@@ -160,7 +157,7 @@ func Explain(err error) string {
 	return text
 }
 
-// KindOf finds the kind of the outermost Error in the chain; Internal without one.
+// KindOf returns the kind of the outermost Error in the chain; Internal without one.
 func KindOf(err error) Kind {
 	if e := As(err); e != nil {
 		return e.Kind
@@ -177,7 +174,7 @@ func As(err error) *Error {
 	return nil
 }
 
-// Is tells whether err is of the kind.
+// Is reports whether err has the kind.
 func Is(err error, kind Kind) bool {
 	return err != nil && KindOf(err) == kind
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// statuses are the status codes of HTTP by kind; a kind that is left out has that of an internal error.
+// statuses are the HTTP status codes by kind; missing kinds have that of an internal error.
 var statuses = map[Kind]int{
 	Malformed:        http.StatusBadRequest,
 	Invalid:          http.StatusBadRequest,
@@ -24,5 +24,5 @@ var statuses = map[Kind]int{
 	Unauthenticated:  http.StatusUnauthorized,
 }
 
-// Status is the status code of HTTP for errors of a kind.
+// Status returns the HTTP status code for errors of a kind.
 func (k Kind) Status() int { return cmp.Or(statuses[k], http.StatusInternalServerError) }

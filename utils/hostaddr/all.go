@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Most is how many addresses of a machine others are told. A machine has more where
-// each service of its cluster has an address on it, which is no way to the machine's own.
+// Most limits the announced addresses of a machine. A machine has more if each service of its cluster has an
+// address on it, by which the machine itself is not reached.
 const Most = 64
 
-// All are the addresses by which others may reach this host, sorted, and at most [Most]:
-// those of loopback and of one link only are not among them. A host that does not say has none.
+// All returns the addresses by which other hosts may reach this host, sorted, at most [Most]: loopback and
+// link-local ones are excluded. It returns none if they cannot be read.
 func All() []string {
 	all, err := configured()
 	if err != nil {
@@ -20,7 +20,7 @@ func All() []string {
 	return told(all)
 }
 
-// told are those of which others are told: if there are too many, rather those of links by which other hosts are reached.
+// told selects the announced addresses: if there are too many, those of links to other hosts are preferred.
 func told(all []located) (texts []string) {
 	found := slices.DeleteFunc(all, func(l located) bool { return !l.addr.IsGlobalUnicast() })
 	slices.SortFunc(found, func(a, b located) int { return cmp.Or(order(a.inner(), b.inner()), a.addr.Compare(b.addr)) })
@@ -37,7 +37,7 @@ func told(all []located) (texts []string) {
 	return texts
 }
 
-// order has what is not inner come first.
+// order sorts addresses of inner links last.
 func order(a, b bool) int {
 	switch {
 	case a == b:

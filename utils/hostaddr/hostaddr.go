@@ -1,5 +1,5 @@
-// Package hostaddr finds the addresses of this host: the one that a daemon announces when none was given, and those by
-// which others may reach it.
+// Package hostaddr finds the addresses of this host: the default one that a daemon announces, and those by which
+// other hosts may reach it.
 package hostaddr
 
 import (
@@ -12,12 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// innerLink are the names of links that never carry traffic between hosts: loopback, ours, and
-// the bridges that programs make for containers and virtual machines, whose addresses are the
-// same on many hosts, such as 172.17.0.1 of docker0.
+// innerLink matches links that never carry traffic between hosts: loopback, netplugin's own, and bridges of
+// containers and virtual machines, which have the same addresses on many hosts, such as 172.17.0.1 of docker0.
 var innerLink = regexp.MustCompile(`^(lo$|docker|veth|vport|vvport|contiv|inb01$|br-[0-9a-f]{12}$|cni|podman|virbr|lxcbr|lxdbr|flannel|cali|kube-)`)
 
-// uplinkBridge is ours, too, and has the addresses of the host's links that are uplinks (drivers/uplink).
+// uplinkBridge is netplugin's own, too, but has the addresses of the host's uplinks (drivers/uplink).
 const uplinkBridge = "contivUplink"
 
 // located is an address of this host.
@@ -27,12 +26,12 @@ type located struct {
 	up   bool
 }
 
-// inner tells whether no other host is reached by the link.
+// inner reports whether no other host is reached by the link.
 func (l located) inner() bool { return l.link != uplinkBridge && innerLink.MatchString(l.link) }
 
-// Default returns the IPv4 address other hosts reach this one at: the one its
-// own name resolves to, if that is configured here, else the first on a link
-// that is not loopback, ours, or a bridge of containers. A host that has none may get one: the error is Unavailable.
+// Default returns the IPv4 address by which other hosts reach this one: the one that its own name resolves to, if
+// that is configured here, else the first on a link that is not inner. A host without one may get one: the error
+// is Unavailable.
 func Default() (netip.Addr, error) {
 	all, err := configured()
 	if err != nil {
@@ -48,7 +47,7 @@ func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 			candidates = append(candidates, l.addr)
 		}
 	}
-	if len(candidates) == 0 { // one of IPv6 is not taken in its place: that of IPv4 may come later, and others know the host by one
+	if len(candidates) == 0 { // no IPv6 address instead: an IPv4 address may follow, and others identify the host by one
 		return netip.Addr{}, fault.New(fault.Unavailable, "host has no IPv4 address outside loopback: wait for one, or give the one of IPv6 that others reach it at")
 	}
 	for _, name := range named {
@@ -59,8 +58,8 @@ func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 	return candidates[0], nil
 }
 
-// In returns the host's address in a network, the first if it has several. One of a bridge of
-// containers counts only if there is no other. A host that has none may get one: the error is Unavailable.
+// In returns the host's address in a network, the first if it has several. That of a bridge of containers counts
+// only if there is no other. A host without one may get one: the error is Unavailable.
 func In(network netip.Prefix) (netip.Addr, error) {
 	all, err := configured()
 	if err != nil {
@@ -88,7 +87,7 @@ func within(all []located, network netip.Prefix) (netip.Addr, error) {
 	return found, nil
 }
 
-// configured are the addresses of all links.
+// configured returns the addresses of all links.
 func configured() (all []located, err error) {
 	links, err := net.Interfaces()
 	if err != nil {
@@ -97,7 +96,7 @@ func configured() (all []located, err error) {
 	for _, link := range links {
 		addrs, err := link.Addrs()
 		if err != nil {
-			continue // the link went away while we looked
+			continue // the link was removed meanwhile
 		}
 		for _, addr := range addrs {
 			if prefix, err := netip.ParsePrefix(addr.String()); err == nil {
@@ -108,7 +107,7 @@ func configured() (all []located, err error) {
 	return all, nil
 }
 
-// addressesOfHostname is empty when the own name does not resolve, which is common and no error.
+// addressesOfHostname returns none if the own name does not resolve, which is common and not an error.
 func addressesOfHostname() []netip.Addr {
 	name, err := os.Hostname()
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package imagefile makes container images without a container engine: layers of files
-// of this machine, and archives of images as `docker save` writes them, which
-// `ctr images import`, `docker load` and `podman load` read. The same files make the
-// same bytes.
+// Package imagefile builds container images without a container engine: layers of files of this machine, and
+// archives of images in the format of `docker save`, which `ctr images import`, `docker load` and `podman load`
+// read. Builds are reproducible.
 package imagefile
 
 import (
@@ -13,16 +12,15 @@ import (
 	"os"
 )
 
-// Image is what containers are started from.
+// Image is a container image.
 type Image struct {
 	Names      []string // repository:tag
-	Layers     []*Layer // the lowest first
+	Layers     []*Layer // from the lowest
 	Entrypoint []string
 	Cmd        []string
 }
 
-// The two files of an image archive that say what is in it, as `docker save`
-// writes them and containerd reads them.
+// The two index files of an image archive, as `docker save` writes them and containerd reads them.
 type manifest struct {
 	Config   string   `json:"Config"`
 	RepoTags []string `json:"RepoTags"`
@@ -47,7 +45,7 @@ type rootFS struct {
 	DiffIDs []string `json:"diff_ids"`
 }
 
-// Write makes an archive of the images at path, whole or not at all.
+// Write writes an archive of the images to path, atomically.
 func Write(path string, arch string, images ...Image) (err error) {
 	partial := path + ".partial"
 	file, err := os.Create(partial)
@@ -80,7 +78,7 @@ func Write(path string, arch string, images ...Image) (err error) {
 
 type archive struct {
 	tar     *tar.Writer
-	digests map[*Layer]string // of those written
+	digests map[*Layer]string // of written layers
 }
 
 func (a *archive) add(name string, content []byte) error {

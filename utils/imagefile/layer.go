@@ -13,15 +13,15 @@ import (
 	"regexp"
 )
 
-// Layer is a part of a file system; images may share it.
+// Layer is a layer of a file system; images may share it.
 type Layer struct {
 	content bytes.Buffer
 	tar     *tar.Writer
-	have    map[string]bool // paths in it
-	err     error           // the first; nothing is added after it
+	have    map[string]bool // paths in the layer
+	err     error           // the first error; nothing is added after it
 }
 
-// NewLayer is a layer without files.
+// NewLayer returns an empty layer.
 func NewLayer() *Layer {
 	l := &Layer{have: map[string]bool{}}
 	l.tar = tar.NewWriter(&l.content)
@@ -105,7 +105,7 @@ func (l *Layer) Tools(ctx context.Context, names ...string) {
 	}
 }
 
-// close ends the layer and returns its digest, the name by which images know it.
+// close ends the layer and returns its digest, by which images refer to it.
 func (l *Layer) close() (digest string, err error) {
 	if l.err != nil {
 		return "", l.err

@@ -13,23 +13,23 @@ const (
 	EthernetSize = 14 // without tags
 	IPv4Size     = 20 // without options
 	IPv6Size     = 40 // without extension headers
-	FragmentSize = 8  // the extension header of a fragment of IPv6
+	FragmentSize = 8  // extension header of an IPv6 fragment
 	ICMPSize     = 8
 	UDPSize      = 8
 	TCPSize      = 20 // without options
 )
 
-// Packet is an IP packet. What it has are parts of the frame that it was read from.
+// Packet is an IP packet. Its slices are parts of the frame that it was read from.
 type Packet struct {
-	All      []byte // without the padding of the frame
-	Header   []byte // with the options of IPv4, and no extension header of IPv6
-	Protocol byte   // of the payload; of extension headers of IPv6 none is known but that of a fragment
-	Fragment bool   // not whole
-	Later    bool   // a fragment that is not the first one
-	Payload  []byte // what follows: of a fragment of IPv6, behind that header
+	All      []byte // the packet, without the padding of the frame
+	Header   []byte // including IPv4 options, without IPv6 extension headers
+	Protocol byte   // of the payload; of the IPv6 extension headers only the fragment header is parsed
+	Fragment bool   // it is a fragment
+	Later    bool   // a fragment other than the first
+	Payload  []byte // the rest; of an IPv6 fragment, after that header
 }
 
-// ReadFrame reads the packet in an untagged Ethernet frame, which may end with padding; false: there is no whole one.
+// ReadFrame parses the packet in an untagged Ethernet frame, which may end with padding; false: it is incomplete.
 func ReadFrame(frame []byte) (Packet, bool) {
 	if len(frame) < EthernetSize {
 		return Packet{}, false
@@ -75,10 +75,10 @@ func readIPv6(b []byte) (Packet, bool) {
 	return p, true
 }
 
-// IsIPv6 tells the version; any other is IPv4.
+// IsIPv6 reports whether the version is 6; any other is treated as IPv4.
 func (p Packet) IsIPv6() bool { return p.Header[0]>>4 == 6 }
 
-// Src is the source address in the header.
+// Src returns the source address.
 func (p Packet) Src() []byte {
 	if p.IsIPv6() {
 		return p.Header[8:24]
@@ -86,7 +86,7 @@ func (p Packet) Src() []byte {
 	return p.Header[12:16]
 }
 
-// Dst is the destination address in the header.
+// Dst returns the destination address.
 func (p Packet) Dst() []byte {
 	if p.IsIPv6() {
 		return p.Header[24:40]
@@ -94,12 +94,13 @@ func (p Packet) Dst() []byte {
 	return p.Header[16:20]
 }
 
-// Pseudo is the sum over the pseudo header of size bytes of a protocol between both addresses, in either direction.
+// Pseudo returns the sum over the pseudo header of size bytes of a protocol between both addresses, in either
+// direction.
 func (p Packet) Pseudo(protocol byte, size int) uint32 {
 	return Sum(p.Dst(), Sum(p.Src(), uint32(protocol)+uint32(size)))
 }
 
-// SumIPv4 writes the checksum of a header of IPv4.
+// SumIPv4 writes the checksum of an IPv4 header.
 func SumIPv4(header []byte) {
 	clear(header[10:12])
 	binary.BigEndian.PutUint16(header[10:], Checksum(header, 0))

@@ -5,7 +5,7 @@ const (
 	ICMP         = 1
 	TCP          = 6
 	UDP          = 17
-	IPv6Fragment = 44 // the header of a fragment of IPv6; Open vSwitch has it for later fragments of any protocol
+	IPv6Fragment = 44 // IPv6 fragment header; in Open vSwitch the protocol of all later fragments
 	ICMPv6       = 58
 	SCTP         = 132
 )
@@ -13,10 +13,10 @@ const (
 // transports are the protocols with ports.
 var transports = map[string]uint8{"tcp": TCP, "udp": UDP, "sctp": SCTP}
 
-// TransportNumber is the number of a protocol with ports by its name: tcp, udp or sctp. It is 0 for any other.
+// TransportNumber returns the number of a protocol with ports by its name: tcp, udp or sctp; 0 for any other.
 func TransportNumber(name string) uint8 { return transports[name] }
 
-// TransportName is the name of a protocol with ports, and empty for any other.
+// TransportName returns the name of a protocol with ports, and "" for any other.
 func TransportName(number uint8) string {
 	for name, n := range transports {
 		if n == number {
@@ -26,5 +26,5 @@ func TransportName(number uint8) string {
 	return ""
 }
 
-// HasPorts tells whether packets of an IP protocol have ports.
+// HasPorts reports whether packets of an IP protocol have ports.
 func HasPorts(number uint8) bool { return TransportName(number) != "" }

@@ -11,22 +11,21 @@ import (
 	policies "sigs.k8s.io/network-policy-api/pkg/client/clientset/versioned"
 )
 
-// Limits of requests to the API server: most is followed, and an event is sent for a pod
-// that is refused.
+// Rate limits of requests to the API server: most state is watched, and an event is sent for a refused pod.
 const (
 	queriesPerSecond = 50
 	burst            = 100
 )
 
-// Clients are for the kinds of objects of Kubernetes itself, and for those of
+// Clients are clients for the kinds of objects of Kubernetes itself, and for those of
 // sigs.k8s.io/network-policy-api.
 type Clients struct {
 	Core     kubernetes.Interface
 	Policies policies.Interface
 }
 
-// Clients connect lazily: that succeeds with the API server away. Certificates
-// and the token file are read again when they change.
+// Clients returns clients that connect lazily: it succeeds while the API server is down. Certificates and the
+// token file are read again when they change.
 func (c Config) Clients() (all Clients, err error) {
 	if c.CAFile != "" {
 		if _, err := os.ReadFile(c.CAFile); err != nil {

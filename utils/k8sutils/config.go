@@ -1,5 +1,5 @@
-// Package k8sutils connects the daemons to the Kubernetes API server that
-// contiv.json names, and has its client write to their log.
+// Package k8sutils connects the daemons to the Kubernetes API server of contiv.json, and redirects the log of its
+// client.
 package k8sutils
 
 import (
@@ -14,30 +14,29 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// DefaultPath is where both daemons look for the file.
+// DefaultPath is the default location of the file for both daemons.
 const DefaultPath = "/var/contiv/config/contiv.json"
 
 const (
 	defaultServiceSubnet = "10.254.0.0/16"
-	serviceAccount       = "/var/run/secrets/kubernetes.io/serviceaccount/" // of the pod that a program runs in
+	serviceAccount       = "/var/run/secrets/kubernetes.io/serviceaccount/" // of the pod of this program
 	serviceAccountToken  = serviceAccount + "token"
 )
 
 // Config is the content of contiv.json.
 type Config struct {
-	APIServer     string `json:"K8S_API_SERVER"` // base URLs of the API servers, with commas between them
+	APIServer     string `json:"K8S_API_SERVER"` // base URLs of the API servers, separated by commas
 	CAFile        string `json:"K8S_CA"`
 	CertFile      string `json:"K8S_CERT"`
 	KeyFile       string `json:"K8S_KEY"`
 	Token         string `json:"K8S_TOKEN"`
 	ServiceSubnet string `json:"SVC_SUBNET"`
-	// TokenFile is used without a token and without a certificate. It is read
-	// again as it is rotated.
+	// TokenFile is used without a token and without a certificate. It is read again when it is rotated.
 	TokenFile string `json:"K8S_TOKEN_FILE"`
 }
 
-// Load reads the file. Without a file, or with one that names no API server,
-// the error is fault.NotFound: the node has no Kubernetes.
+// Load reads the file. Without a file, or if it names no API server, the error is fault.NotFound: the node has no
+// Kubernetes.
 func Load(path string) (Config, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,8 +52,8 @@ func Load(path string) (Config, error) {
 	return c, nil
 }
 
-// InPod is the configuration of a program in a pod, with the credentials of its service
-// account. The server must be given: its service needs a network, which is what we make.
+// InPod returns the configuration of a program in a pod, with the credentials of its service account. The server
+// is an argument: the service of the API server needs a pod network, which this project provides.
 func InPod(server string) (Config, error) {
 	data, err := json.Marshal(Config{APIServer: server, CAFile: serviceAccount + "ca.crt"})
 	if err != nil {
@@ -63,7 +62,7 @@ func InPod(server string) (Config, error) {
 	return Parse(data)
 }
 
-// Namespace is that of the pod that this program runs in.
+// Namespace returns the namespace of this program's pod.
 func Namespace() (string, error) {
 	text, err := os.ReadFile(serviceAccount + "namespace")
 	if err != nil {
@@ -72,8 +71,7 @@ func Namespace() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Parse reads the content of the file, fills in defaults and reports every
-// violation.
+// Parse parses the content of the file, sets defaults and returns every violation.
 func Parse(data []byte) (Config, error) {
 	var c Config
 	if err := json.Unmarshal(data, &c); err != nil {

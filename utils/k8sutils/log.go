@@ -6,11 +6,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LogTo has the client of Kubernetes write to a log of ours, in the whole process. Otherwise it writes to standard error, in a
-// format of its own. Its errors are warnings, since it tries again; the rest is for debugging.
+// LogTo makes the client of Kubernetes log to an entry, in the whole process. By default it logs to standard
+// error, in a format of its own. Its errors become warnings, since it retries; everything else is at debug level.
 func LogTo(to *logrus.Entry) { klog.SetLogger(logr.New(logSink{to})) }
 
-// logSink writes what is logged by logr to logrus.
+// logSink passes the log of logr to logrus.
 type logSink struct{ to *logrus.Entry }
 
 func (logSink) Init(logr.RuntimeInfo) {}
@@ -33,7 +33,7 @@ func (s logSink) WithName(string) logr.LogSink { return s }
 
 func (s logSink) WithValues(keysAndValues ...any) logr.LogSink { return logSink{s.with(keysAndValues)} }
 
-// with adds fields, which logr has as keys, each followed by its value.
+// with adds fields, which are alternating keys and values in logr.
 func (s logSink) with(keysAndValues []any) *logrus.Entry {
 	fields := logrus.Fields{}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {

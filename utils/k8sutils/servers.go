@@ -13,13 +13,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// dialTimeout is how long an API server may take to accept a connection, where another one can be asked.
+// dialTimeout is how long an API server may take to accept a connection, if there is another one.
 const dialTimeout = 5 * time.Second
 
-// servers are the API servers of a cluster, of which any will do.
+// servers are the equivalent API servers of a cluster.
 type servers []*url.URL
 
-// parseServers reads base URLs with commas between them.
+// parseServers parses base URLs separated by commas.
 func parseServers(text string) (all servers, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
@@ -35,13 +35,13 @@ func parseServers(text string) (all servers, err error) {
 	return all, nil
 }
 
-// failover sends requests to one of several API servers: to the one that was reached last, and
-// to the next one where none of a request can have arrived. One that cannot serve, as its store is away, is left by
-// the next request.
+// failover sends requests to one of several API servers: to the last one that was reached, and to the next one if
+// no part of the request can have arrived. After a response that the server cannot serve, as without its store,
+// the next request is sent to another server.
 type failover struct {
 	servers servers
 	next    http.RoundTripper
-	good    atomic.Int64 // index of the one that is asked first
+	good    atomic.Int64 // index of the server to try first
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -59,7 +59,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer, err := f.next.RoundTrip(attempt)
 		if err == nil {
 			if answer.StatusCode >= http.StatusInternalServerError {
-				at = (at + 1) % int64(len(f.servers)) // whoever tries again asks another one
+				at = (at + 1) % int64(len(f.servers)) // a retry uses another server
 			}
 			f.good.CompareAndSwap(first, at)
 			return answer, nil
@@ -69,14 +69,14 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 			break
 		}
 		if notReached := new(net.OpError); !errors.As(err, &notReached) || notReached.Op != "dial" {
-			f.good.CompareAndSwap(first, (at+1)%int64(len(f.servers))) // whoever tries again asks another one
+			f.good.CompareAndSwap(first, (at+1)%int64(len(f.servers))) // a retry uses another server
 			break
 		}
 	}
 	return nil, errors.Join(failed...)
 }
 
-// again is a request as it is sent for the first time, or once more.
+// again returns the request for the first or a further attempt.
 func again(r *http.Request, attempt int64) (*http.Request, error) {
 	same := r.Clone(r.Context())
 	if attempt == 0 || r.Body == nil || r.Body == http.NoBody {

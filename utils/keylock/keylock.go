@@ -1,5 +1,4 @@
-// Package keylock has one lock for each thing somebody works on: work on one
-// thing is done one at a time, work on different things is not held up.
+// Package keylock has locks by key: work on the same key is serialized, work on different keys is concurrent.
 package keylock
 
 import (
@@ -8,14 +7,13 @@ import (
 	"sync"
 )
 
-// Locks are locks by key. The zero value is ready for use; keys nobody holds
-// take no memory.
+// Locks are locks by key. The zero value is ready for use; keys without a holder take no memory.
 type Locks[K comparable] struct {
 	mu   sync.Mutex
 	held map[K]chan struct{} // closed on release
 }
 
-// Lock waits until nobody holds the key, or until ctx is done.
+// Lock waits until the key is free, or until ctx ends.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	for {
 		unlock, released := l.Try(key)
@@ -30,8 +28,8 @@ func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	}
 }
 
-// Try takes the key if it is free; otherwise unlock is nil and released is
-// closed when it is worth another try.
+// Try locks the key if it is free; otherwise unlock is nil and released is closed when another attempt may
+// succeed.
 func (l *Locks[K]) Try(key K) (unlock func(), released <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

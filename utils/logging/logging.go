@@ -1,9 +1,8 @@
-// Package logging sets up the log output both daemons share: text or JSON
-// lines on stderr, and optionally a copy to syslog with the facility daemon.
-// Fields with secrets (package secret) are hidden in all of them.
+// Package logging sets up the log output of both daemons: text or JSON lines on stderr, and optionally a copy to
+// syslog with facility daemon. Fields with secrets (package secret) are hidden in all of them.
 //
-// Components log through entries of the standard logger
-// (logrus.WithField("component", ...)), so one call at start decides for all.
+// Components log through entries of the standard logger (logrus.WithField("component", ...)), so one call at the
+// start configures all.
 package logging
 
 import (
@@ -23,7 +22,7 @@ const (
 	DefaultSyslogURL = "udp://127.0.0.1:514"
 )
 
-// Config says what is logged and where to.
+// Config is the configuration of the log.
 type Config struct {
 	Level     string // debug, info, warn, error; any case
 	JSON      bool   // one JSON object per line instead of text
@@ -32,7 +31,7 @@ type Config struct {
 	Tag       string // program name shown by syslog
 }
 
-// Validate reports every violation, each naming its flag.
+// Validate returns every violation, each naming its flag.
 func (c Config) Validate() []error {
 	var found []error
 	if _, err := logrus.ParseLevel(c.Level); err != nil {
@@ -51,7 +50,7 @@ func (c Config) Apply(logger *logrus.Logger) error {
 		return fmt.Errorf("log level %q: %w", c.Level, err)
 	}
 	logger.SetLevel(level)
-	logger.AddHook(hiding{}) // before that of syslog, which sends what hooks before it have left
+	logger.AddHook(hiding{}) // before the hook of syslog, which sends what earlier hooks have left
 	if c.JSON {
 		logger.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
 	} else {
@@ -72,7 +71,7 @@ func (c Config) Apply(logger *logrus.Logger) error {
 	return nil
 }
 
-// syslogTarget splits the URL into the arguments of a dial.
+// syslogTarget returns the arguments of a dial for the URL.
 func (c Config) syslogTarget() (network, address string, err error) {
 	target, err := url.Parse(c.SyslogURL)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c Config) syslogTarget() (network, address string, err error) {
 	return "", "", fmt.Errorf("%q: scheme must be udp, tcp or unix", c.SyslogURL)
 }
 
-// severity is the threshold syslog records for messages without one of their own.
+// severity returns the syslog severity of messages without one of their own.
 func severity(level logrus.Level) syslog.Priority {
 	switch {
 	case level >= logrus.DebugLevel:

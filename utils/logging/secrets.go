@@ -9,9 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// hiding keeps secrets in the fields of an entry out of the log: JSON has their text, and
-// package fmt prints it where a struct does not export it. Of a value that may have one, the
-// log has the type.
+// hiding hides secrets in the fields of entries: JSON would show their text, and so would package fmt for
+// unexported struct fields. A value that may contain a secret is replaced by its type.
 type hiding struct{}
 
 // Levels implements logrus.Hook.

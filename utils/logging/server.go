@@ -6,7 +6,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// OfServer is what net/http says to, which is about clients that misbehave: it is logged at level debug.
+// OfServer returns a log for net/http, whose messages are about clients that misbehave: they are logged at debug
+// level.
 func OfServer(entry *logrus.Entry) *log.Logger { return log.New(debugging{entry}, "", 0) }
 
 type debugging struct{ entry *logrus.Entry }

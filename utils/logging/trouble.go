@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Trouble is what the log was told of last. The zero value is that it was told nothing.
+// Trouble limits the logging of repeated errors. The zero value is ready for use.
 type Trouble struct {
 	mu   sync.Mutex
 	text string
 	told time.Time
 }
 
-// toldAgain is after what time the log is told the same.
+// toldAgain is how often the same error is logged.
 const toldAgain = time.Minute
 
-// IsNews tells whether the log has to be told, and takes it that it is.
+// IsNews reports whether the error has to be logged, and assumes that the caller does so.
 func (t *Trouble) IsNews(err error, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,7 +28,7 @@ func (t *Trouble) IsNews(err error, now time.Time) bool {
 	return true
 }
 
-// Over has the next trouble be news, whatever it is.
+// Over makes the next error news, whatever it is.
 func (t *Trouble) Over() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

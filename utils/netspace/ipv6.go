@@ -2,7 +2,8 @@ package netspace
 
 import "os"
 
-// HasIPv6 tells whether the kernel speaks IPv6 at all; it does not if it was started with ipv6.disable=1, for instance.
+// HasIPv6 reports whether the kernel supports IPv6; it does not if it was booted with ipv6.disable=1, for
+// instance.
 func HasIPv6() bool {
 	_, err := os.Stat("/proc/sys/net/ipv6")
 	return err == nil

@@ -1,4 +1,4 @@
-// Package netspace makes and enters network namespaces.
+// Package netspace creates and enters network namespaces.
 package netspace
 
 import (
@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dir is where namespaces have names, as `ip netns` knows them.
+// dir is the directory of named namespaces, as used by `ip netns`.
 const dir = "/run/netns"
 
-// Open opens the namespace of a name; it is made if there is none. It lasts until
-// somebody deletes it, whoever runs. A file of that name that is no namespace is removed.
+// Open opens the namespace with a name, and creates it if necessary. It exists until it is deleted, independent of
+// processes. A file with that name that is not a namespace is removed.
 func Open(name string) (ns netns.NsHandle, made bool, err error) {
 	path := filepath.Join(dir, name)
 	ns, err = netns.GetFromPath(path)
@@ -24,7 +24,7 @@ func Open(name string) (ns netns.NsHandle, made bool, err error) {
 	case err == nil && isNamespace(ns):
 		return ns, false, nil
 	case err == nil:
-		// Whoever made it was killed between making the file and mounting the namespace on it.
+		// A process was killed between creating the file and mounting the namespace on it.
 		if err := errors.Join(ns.Close(), os.Remove(path)); err != nil {
 			return netns.None(), false, fmt.Errorf("network namespace %s: %w", name, err)
 		}
@@ -44,15 +44,14 @@ func Open(name string) (ns netns.NsHandle, made bool, err error) {
 	return ns, true, nil
 }
 
-// shareDir makes the directory a mount of its own that is shared, as `ip netns` does
-// when it makes the first namespace. Made later, it would be a second layer, and the
-// names that were there before could not be removed any more.
+// shareDir makes the directory a shared mount of its own, as `ip netns` does when it creates the first namespace.
+// Done later, it would be a second mount on top, and existing names could not be removed any more.
 func shareDir() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	err := unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
-	if !errors.Is(err, unix.EINVAL) { // it is no mount
+	if !errors.Is(err, unix.EINVAL) { // it is not a mount point
 		return err
 	}
 	if err := unix.Mount(dir, dir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
@@ -61,8 +60,7 @@ func shareDir() error {
 	return unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// Delete takes a namespace its name, and its links, unless somebody is in it. One
-// that is not there is no error.
+// Delete removes a namespace's name and its links, unless a process is in it. A missing namespace is not an error.
 func Delete(name string) error {
 	err := netns.DeleteNamed(name)
 	if errors.Is(err, unix.EINVAL) { // a file without a namespace
@@ -74,14 +72,13 @@ func Delete(name string) error {
 	return nil
 }
 
-// isNamespace tells whether a descriptor is that of a namespace.
+// isNamespace reports whether a descriptor refers to a namespace.
 func isNamespace(ns netns.NsHandle) bool {
 	var mount unix.Statfs_t
 	return unix.Fstatfs(int(ns), &mount) == nil && mount.Type == unix.NSFS_MAGIC
 }
 
-// Do does work on a thread that has entered the namespace of a name. Sockets that it
-// opens stay there.
+// Do calls work on a thread that has entered the namespace with a name. Sockets that it opens stay there.
 func Do(name string, work func() error) error {
 	ns, err := netns.GetFromPath(filepath.Join(dir, name))
 	if err != nil {
@@ -93,7 +90,7 @@ func Do(name string, work func() error) error {
 	return errors.Join(err, ns.Close())
 }
 
-// In does work on a thread that has entered a namespace; nil is the one it is in.
+// In calls work on a thread that has entered a namespace; nil is the present one.
 func In(ns *netns.NsHandle, work func() error) error {
 	return onThread(func() error {
 		if ns != nil {
@@ -105,8 +102,8 @@ func In(ns *netns.NsHandle, work func() error) error {
 	})
 }
 
-// onThread does work on a thread that nobody uses afterwards: it may be in another
-// namespace by then. The Go runtime ends a thread that its goroutine has not unlocked.
+// onThread calls work on a thread that is not reused afterwards, since it may be in another namespace. The Go
+// runtime terminates a thread whose goroutine ends without unlocking it.
 func onThread(work func() error) error {
 	result := make(chan error, 1)
 	go func() {

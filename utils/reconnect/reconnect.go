@@ -1,11 +1,9 @@
-// Package reconnect has HTTP clients leave connections that were begun with another TLS
-// configuration than the present one.
+// Package reconnect makes HTTP clients leave connections that were opened with an outdated TLS configuration.
 //
-// A certificate is presented at the beginning of a connection, and judged again with each request on
-// it. A client with a renewed certificate, or with one of another authority, needs new
-// connections then: the old ones are not used for new requests, and end with the
-// requests that are on them. No request is refused for a certificate that has expired meanwhile, as
-// long as certificates are renewed earlier than requests last.
+// A certificate is presented when a connection is opened, and verified again with each request on it. A client
+// with a renewed certificate, or with one of another CA, therefore needs new connections: the old ones get no new
+// requests, and are closed after the requests in progress. No request is refused because its certificate has
+// expired, as long as certificates are renewed earlier than requests last.
 package reconnect
 
 import (
@@ -20,12 +18,12 @@ type Transport struct {
 	begin  func(*tls.Config) *http.Transport
 
 	mu      sync.Mutex
-	with    *tls.Config // of the present one
+	with    *tls.Config // of the present transport
 	present *http.Transport
 }
 
-// New makes a transport. config returns the same configuration as long as nothing has changed; nil
-// is one, too. begin makes the transport for connections with one of them.
+// New returns a transport. config returns the same value, which may be nil, as long as nothing has changed. begin
+// creates the transport for connections with a configuration.
 func New(config func() *tls.Config, begin func(*tls.Config) *http.Transport) *Transport {
 	return &Transport{config: config, begin: begin}
 }
@@ -35,17 +33,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.now().RoundTrip(r)
 }
 
-// CloseIdleConnections ends the connections that nobody uses.
+// CloseIdleConnections closes the idle connections.
 func (t *Transport) CloseIdleConnections() { t.now().CloseIdleConnections() }
 
-// now is the transport for new requests.
+// now returns the transport for new requests.
 func (t *Transport) now() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if with := t.config(); t.present == nil || with != t.with {
 		if t.present != nil {
-			// Those that are in use are closed when they are not any more, for nobody asks for
-			// another one.
+			// Those in use are closed when their requests end, since this transport gets no new ones.
 			t.present.CloseIdleConnections()
 		}
 		t.with, t.present = with, t.begin(with)

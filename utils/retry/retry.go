@@ -1,5 +1,4 @@
-// Package retry spaces the attempts of a loop that goes on until it succeeds or
-// its context ends.
+// Package retry spaces the attempts of a loop that repeats until it succeeds or its context ends.
 package retry
 
 import (
@@ -8,9 +7,8 @@ import (
 	"time"
 )
 
-// Pacer spaces attempts: each wait is twice the last one, up to a limit,
-// with a random part so that many processes do not return at once. It belongs
-// to one goroutine.
+// Pacer spaces attempts: each wait is twice the last one, up to a limit, with a random part so that many processes
+// do not retry at the same time. It is not safe for concurrent use.
 type Pacer struct{ first, most, next time.Duration }
 
 // NewPacer returns a pacer whose first wait is at most first, and no wait longer than most.
@@ -18,10 +16,10 @@ func NewPacer(first, most time.Duration) *Pacer {
 	return &Pacer{first: first, most: most, next: first}
 }
 
-// Reset makes the next wait the first one; it is called after a success.
+// Reset makes the next wait the first one; call it after a success.
 func (p *Pacer) Reset() { p.next = p.first }
 
-// Next is how long to wait for the next attempt.
+// Next returns how long to wait for the next attempt.
 func (p *Pacer) Next() time.Duration {
 	d := p.next/2 + rand.N(p.next/2+1)
 	p.next = min(2*p.next, p.most)

@@ -7,22 +7,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Listener accepts connections of root only, and so many at a time.
+// Listener accepts connections of root only, up to a number at a time.
 type Listener struct {
 	*Socket
-	open   chan struct{} // a place for each connection
+	open   chan struct{} // has a slot per connection
 	closed chan struct{}
 	once   sync.Once
 }
 
-// Conn is a connection of root. To close it gives its place to the next one.
+// Conn is a connection of root. Closing it releases its slot.
 type Conn struct {
 	*net.UnixConn
 	release func()
 }
 
-// ListenOnly is Listen for root only, whatever the mode of the file becomes, with at most limit connections at a time: a further one
-// waits until one of them is closed.
+// ListenOnly is Listen for root only, whatever the mode of the file becomes, with at most limit connections at a
+// time: a further one waits until one of them is closed.
 func ListenOnly(path string, limit int, log *logrus.Entry) (*Listener, error) {
 	s, err := Listen(path, log)
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *Listener) AcceptRoot() (*Conn, error) {
 	}
 }
 
-// Close ends Accept also while it waits for a connection to be closed.
+// Close ends Accept, even while it waits for a slot.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Socket.Close()

@@ -1,4 +1,4 @@
-// Package rootsocket makes unix sockets that serve root of the machine and nobody else.
+// Package rootsocket creates unix sockets for the machine's root user only.
 package rootsocket
 
 import (
@@ -31,8 +31,8 @@ func removeStale(path string) error {
 	return nil
 }
 
-// Peer is the process that has made a connection, and its user. The mode of the file says who may, but a descriptor may
-// have been passed on.
+// Peer returns the process that has opened a connection, and its user. The mode of the file restricts who may
+// connect, but a descriptor may have been passed on.
 func Peer(conn *net.UnixConn) (who *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -47,7 +47,7 @@ func Peer(conn *net.UnixConn) (who *unix.Ucred, err error) {
 	return who, nil
 }
 
-// ByRoot tells whether root has made a connection, at a unix socket.
+// ByRoot reports whether root has opened a connection, on a unix socket.
 func ByRoot(conn net.Conn) bool {
 	local, ok := conn.(*net.UnixConn)
 	if !ok {

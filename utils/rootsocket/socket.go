@@ -16,23 +16,23 @@ import (
 	"github.com/contiv/netplugin/utils/logging"
 )
 
-// lookTime is the time between two looks at the file of a socket nobody connects to.
+// lookTime is the interval of checks of the socket's file while no client connects.
 const lookTime = time.Second
 
-// Socket listens at a unix socket whose file only root may use. If the file is removed, as by programs that clean /run, Accept
-// makes it anew.
+// Socket listens on a unix socket whose file only root may use. If the file is removed, as by programs that clean
+// /run, Accept creates it again.
 type Socket struct {
 	path    string
 	log     *logrus.Entry
-	trouble logging.Trouble // why the file cannot be made anew
+	trouble logging.Trouble // why the file cannot be created again
 
 	mu     sync.Mutex
 	now    *net.UnixListener
 	closed bool
 }
 
-// Listen makes the file, in a folder that is made if it is not there. The file of a server that has died is replaced. One that a
-// server listens at, and a file that is no socket, are a fault.Conflict.
+// Listen creates the file, and its directory if necessary. The file of a server that has died is replaced. If a
+// server listens on it, or it is not a socket, the error is a fault.Conflict.
 func Listen(path string, log *logrus.Entry) (*Socket, error) {
 	l, err := listen(path)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Socket) AcceptUnix() (*net.UnixConn, error) {
 	}
 }
 
-// listener returns the present listener, a new one if the file is gone. A file of somebody else is left to him.
+// listener returns the present listener, or a new one if the file was removed. A foreign file is not replaced.
 func (s *Socket) listener() (*net.UnixListener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Socket) listener() (*net.UnixListener, error) {
 	}
 	s.trouble.Over()
 	s.log.WithField("socket", s.path).Warn("the file of a socket was removed, and is made anew")
-	s.now.SetUnlinkOnClose(false) // the file is the new one's
+	s.now.SetUnlinkOnClose(false) // the file belongs to the new one
 	old := s.now
 	s.now = l
 	return l, old.Close()

@@ -1,4 +1,4 @@
-// Package rtwatch tells when links, addresses, routes or neighbours of the kernel change.
+// Package rtwatch reports changes of the kernel's links, addresses, routes and neighbours.
 package rtwatch
 
 import (
@@ -17,14 +17,12 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Watch calls changed whenever something of the groups (unix.RTNLGRP_LINK and the like)
-// has changed in a network namespace, and once whenever it begins to listen. netns.None()
-// is the namespace of the calling thread. changed may take its time: what the kernel
-// cannot keep meanwhile is told as one change.
+// Watch calls changed whenever an object of the groups (unix.RTNLGRP_LINK and the like) has changed in a network
+// namespace, and once whenever it begins to listen. netns.None() is the namespace of the calling thread. changed
+// may block: changes that the kernel cannot queue meanwhile are reported as one.
 //
-// Watch ends with ctx alone, and returns why that has ended. That the kernel does not
-// tell is logged once, and it is asked again: it may have no memory for a moment, or not
-// know the protocol at all.
+// Watch ends only with ctx, and returns its cause. A failed subscription is logged once, and retried: the kernel
+// may have no memory for a moment, or not support the protocol at all.
 func Watch(ctx context.Context, log *logrus.Entry, at netns.NsHandle, changed func(), groups ...uint) error {
 	anything := func(syscall.NetlinkMessage) bool { return true }
 	return Listen(ctx, log, at, unix.NETLINK_ROUTE, anything, changed, groups...)
@@ -36,8 +34,7 @@ const (
 	lastRetry  = 15 * time.Second
 )
 
-// Listen is Watch for any protocol of netlink, of which only messages count that concern
-// the caller.
+// Listen is Watch for any netlink protocol; only messages for which concerns returns true count.
 func Listen(ctx context.Context, log *logrus.Entry, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups ...uint) error {
 	wait, told := retry.NewPacer(firstRetry, lastRetry), false
 	for ctx.Err() == nil {
@@ -46,7 +43,7 @@ func Listen(ctx context.Context, log *logrus.Entry, at netns.NsHandle, protocol 
 			wait.Reset()
 			told = false
 		}
-		if ctx.Err() == nil && !told && !errors.Is(err, unix.ENOBUFS) { // an overflow is no fault
+		if ctx.Err() == nil && !told && !errors.Is(err, unix.ENOBUFS) { // an overflow is not a failure
 			told = true
 			log.WithError(err).Warnf("the kernel does not tell of changes, protocol %d of netlink, groups %v", protocol, groups)
 		}
@@ -55,8 +52,7 @@ func Listen(ctx context.Context, log *logrus.Entry, at netns.NsHandle, protocol 
 	return ctx.Err()
 }
 
-// listen is one subscription, until it fails or ctx is done; heard says that something
-// was received by it.
+// listen runs one subscription, until it fails or ctx ends; heard reports whether a message was received.
 func listen(ctx context.Context, at netns.NsHandle, protocol int, concerns func(syscall.NetlinkMessage) bool, changed func(), groups []uint) (heard bool, err error) {
 	socket, err := nl.SubscribeAt(at, netns.None(), protocol, groups...)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package secret has the type of texts that are shown to nobody: passwords and the like.
+// Package secret has a type for texts that must not be shown: passwords and the like.
 //
-// Package fmt, which makes logs, errors and texts for people, prints *** in its place, also
-// where it is an exported field of something else. It cannot do so below a field that is not
-// exported: a type with a secret there has to be a fmt.Formatter itself.
+// Package fmt, which formats logs, errors and texts for users, prints *** in its place, even in an exported field
+// of another type. It cannot do so below an unexported field: a type with a secret there has to implement
+// fmt.Formatter itself.
 //
-// JSON has the text itself, for that is how it reaches the store and the node that needs it; the
-// REST interface redacts what it answers (contivmodel.Redact), and package logging hides the
-// fields of a log whose types may have secrets (In).
+// JSON contains the text itself, for that is how it reaches the store and the node that needs it; the REST
+// interface redacts its responses (contivmodel.Redact), and package logging hides fields whose types may contain
+// secrets (In).
 package secret
 
 import (
@@ -16,13 +16,13 @@ import (
 	"strings"
 )
 
-// Shown stands in the place of a secret.
+// Shown is printed in the place of a secret.
 const Shown = "***"
 
-// SealedPrefix is what a text begins with that netmasters have sealed for the store.
+// SealedPrefix is the prefix of texts that netmasters have encrypted for the store.
 const SealedPrefix = "enc:v1:"
 
-// Sealed tells whether a text begins like that.
+// Sealed reports whether a text has that prefix.
 func Sealed(text string) bool { return strings.HasPrefix(text, SealedPrefix) }
 
 // Text is a secret. Convert it to a string where it is used.
@@ -31,15 +31,14 @@ type Text string
 // String implements fmt.Stringer.
 func (t Text) String() string { return fmt.Sprint(t) }
 
-// Format implements fmt.Formatter, for every verb. An empty one is shown as what it is.
+// Format implements fmt.Formatter, for every verb. An empty text is printed as it is.
 func (t Text) Format(out fmt.State, _ rune) {
 	if t != "" {
-		_, _ = io.WriteString(out, Shown) // as fmt does itself
+		_, _ = io.WriteString(out, Shown) // errors are ignored, as in fmt
 	}
 }
 
-// In tells whether values of a type may have a Text somewhere in them. What interfaces hold
-// is not seen.
+// In reports whether values of a type may contain a Text. The content of interfaces is not considered.
 func In(t reflect.Type) bool { return in(t, map[reflect.Type]bool{}) }
 
 func in(t reflect.Type, seen map[reflect.Type]bool) bool {

@@ -9,16 +9,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Files are the paths; an empty one means that there is none.
+// Files are paths of PEM files; an empty path means none.
 type Files struct {
 	CA        string // certificates to trust instead of the system's
 	Cert, Key string // of the client
 }
 
-// Client returns a configuration with what the files hold now. The certificate of
-// the client is read again for each connection, so that a renewed one is used
-// without a restart; another CA takes another call, which users make for each connection. Files that cannot be used are a
-// fault.Invalid that names them.
+// Client returns a configuration with the present content of the files. The client's certificate is read again for
+// each connection, so that a renewed one is used without a restart; another CA requires another call, which
+// callers make for each connection. Unusable files are a fault.Invalid that names them.
 func (f Files) Client() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {

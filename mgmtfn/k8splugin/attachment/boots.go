@@ -13,25 +13,25 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// BootsFile is the file, beside the checkpoints, with the boots of the machine.
+// BootsFile is the file with the boot ids of the machine, beside the checkpoints.
 const BootsFile = "boots"
 
-// mostBoots bounds what is remembered. Endpoints of a boot so long ago were found at the ones since.
+// mostBoots limits the number of recorded boots. Endpoints of an older boot were found in one of the later boots.
 const mostBoots = 100
 
-// Boots are the boots of this machine in which there was a server, by the kernel's ids.
+// Boots are the boots of this machine in which a server ran, by the kernel's boot ids.
 //
-// A checkpoint that has not reached the disk is lost with the power, and so are the containers.
-// The store has what it was about, and says in which boot that was attached: what is of a
-// former one, and has no checkpoint, nobody uses. The ids are kept, as a boot that this machine
-// does not know of may be that of another one, which calls itself by the same host label.
+// A checkpoint that has not reached the disk is lost in a power failure, and so are the containers. The store
+// still has the endpoint, with the boot in which it was attached: an endpoint of an earlier boot without a
+// checkpoint is unused. The ids are recorded because an unknown boot may be of another machine with the same host
+// label.
 type Boots struct {
 	path  string
-	ids   []string // the last one is that of now
+	ids   []string // oldest first; the last is the present one
 	noted atomic.Bool
 }
 
-// OpenBoots returns the boot that the machine is in now, with the former ones. Note is to follow.
+// OpenBoots returns the recorded boots and the present one, now. Call Note afterwards.
 func OpenBoots(dir, now string) (*Boots, error) {
 	b := &Boots{path: filepath.Join(dir, BootsFile)}
 	data, err := os.ReadFile(b.path)
@@ -48,7 +48,7 @@ func OpenBoots(dir, now string) (*Boots, error) {
 	return b, nil
 }
 
-// Note writes this boot down, once. Where that fails, as the disk is full, a server does without, and tries again.
+// Note records this boot on disk, once. If that fails, as with a full disk, the server works without, and retries.
 func (b *Boots) Note() error {
 	if b.noted.Load() {
 		return nil
@@ -60,7 +60,8 @@ func (b *Boots) Note() error {
 	return nil
 }
 
-// ForStore is the boot for the store to remember, empty while it is not written down: a later boot would not know it.
+// ForStore returns the boot id to store with endpoints; empty until it is on disk, since a later boot would not
+// know it.
 func (b *Boots) ForStore() string {
 	if !b.noted.Load() {
 		return ""
@@ -68,11 +69,11 @@ func (b *Boots) ForStore() string {
 	return b.Now()
 }
 
-// Now is the id of this boot.
+// Now returns the id of this boot.
 func (b *Boots) Now() string { return b.ids[len(b.ids)-1] }
 
-// Ended tells whether an id is that of a former boot of this machine.
+// Ended reports whether id is that of an earlier boot of this machine.
 func (b *Boots) Ended(id string) bool { return id != b.Now() && slices.Contains(b.ids, id) }
 
-// Known tells whether an id is that of a boot of this machine, former or present.
+// Known reports whether id is that of any boot of this machine, earlier or present.
 func (b *Boots) Known(id string) bool { return slices.Contains(b.ids, id) }

@@ -17,8 +17,8 @@ import (
 
 const suffix = ".json"
 
-// Store is the directory of checkpoints with a copy in memory. Callers see to
-// it that one attachment is written by one of them at a time.
+// Store is the directory of checkpoints with a copy in memory. Callers must not write the same attachment
+// concurrently.
 type Store struct {
 	dir string
 
@@ -26,8 +26,7 @@ type Store struct {
 	records map[cniwire.Attachment]Record
 }
 
-// Open reads all checkpoints. Files that are none are set aside and reported
-// in problems; they do not keep the server from starting.
+// Open reads all checkpoints. Invalid files are renamed and reported in problems; they do not prevent the start.
 func Open(dir string) (store *Store, problems []error, err error) {
 	if err := durable.MakeDir(dir); err != nil {
 		return nil, nil, err
@@ -84,9 +83,8 @@ func decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Begin writes the checkpoint of an attachment that is being added. It survives
-// the process. For a loss of power it needs Sync, unless the store says in which boot
-// the endpoint was attached.
+// Begin writes the checkpoint of an attachment that is being added. It survives the process. A power failure it
+// survives only after Sync, which is not needed if the store has the boot of the endpoint.
 func (s *Store) Begin(r *Record, now time.Time) error {
 	return s.write(r, Adding, now, durable.Put)
 }
@@ -99,15 +97,14 @@ func (s *Store) Sync(r *Record) error {
 	return nil
 }
 
-// Finish writes the checkpoint of an attachment that is complete. It survives
-// the process. A loss of power may bring the one before back, spoil or remove the file;
-// with it the container is gone, too, and an endpoint without container and
-// checkpoint is found by the server.
+// Finish writes the checkpoint of a complete attachment. It survives the process. A power failure may restore the
+// previous one, or corrupt or remove the file; then the container is gone, too, and the server finds an endpoint
+// without container and checkpoint.
 func (s *Store) Finish(r *Record, now time.Time) error {
 	return s.write(r, Ready, now, durable.Put)
 }
 
-// Delete makes it durable that an attachment is to be removed.
+// Delete durably marks an attachment as to be removed.
 func (s *Store) Delete(r *Record, now time.Time) error {
 	return s.write(r, Deleting, now, durable.Write)
 }
@@ -129,7 +126,7 @@ func (s *Store) write(r *Record, state State, now time.Time, write func(path str
 	return nil
 }
 
-// Remove forgets an attachment.
+// Remove removes the checkpoint of an attachment.
 func (s *Store) Remove(a cniwire.Attachment) error {
 	if err := durable.Remove(s.path(a)); err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", a, err)

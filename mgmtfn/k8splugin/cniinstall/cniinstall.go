@@ -1,15 +1,14 @@
-// Package cniinstall puts on a node what container runtimes need to find us.
+// Package cniinstall installs on a node the files that container runtimes need to call the CNI server.
 //
 //	first   /opt/cni/bin/contivk8s, loopback     before the agent starts
 //	last    /etc/cni/net.d/05-contiv.conflist    when the agent can attach pods
 //
-// Kubelet calls a node ready when its runtime has a network configuration, and then
-// pods are sent there. So that file comes last, and nobody sees a part of it: runtimes
-// read files of certain extensions only, and a written one gets its name by a rename.
-// Programs are replaced in the same way, as one that runs cannot be written to.
+// Kubelet reports a node as ready when its runtime has a network configuration, and then pods are scheduled to it.
+// So that file is written last, and atomically: runtimes read only certain extensions, and a new file is renamed
+// when it is complete. Programs are replaced in the same way, as a running one cannot be written to.
 //
-// A file that is as it should be is not touched: containerd stops all CNI calls of the
-// node while it reads its configuration again, and a slow call makes that long.
+// A file that is up to date is not touched: containerd blocks all CNI calls of the node while it reloads its
+// configuration, and a slow call prolongs that.
 package cniinstall
 
 import (
@@ -24,24 +23,24 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// Folders of container runtimes, as containerd and CRI-O have them by default.
+// Default directories of containerd and CRI-O.
 const (
 	DefaultBinDir  = "/opt/cni/bin"
 	DefaultConfDir = "/etc/cni/net.d"
 )
 
-// DefaultSource is where our image has the CNI plugins.
+// DefaultSource is the directory of the CNI plugins in the image.
 const DefaultSource = "/usr/lib/contiv/cni"
 
-// loopback is the plugin of the CNI project that containerd runs for every pod beside
-// ours; many machines have it already.
+// loopback is the plugin of the CNI project that containerd runs for every pod in addition; many machines have it
+// already.
 const loopback = "loopback"
 
-// Plugins are the programs that a node needs.
+// Plugins returns the names of the programs that a node needs.
 func Plugins() []string { return []string{netconf.PluginType, loopback} }
 
-// Programs copies the plugins from one folder to the other. A loopback that is there
-// is left alone: other networks of the node use it, too.
+// Programs copies the plugins from source to target. An existing loopback is not replaced: other networks of the
+// node use it, too.
 func Programs(source, target string) error {
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		return fmt.Errorf("folder of CNI plugins: %w", err)

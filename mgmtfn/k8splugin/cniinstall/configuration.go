@@ -16,13 +16,12 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// ConfName is early in the alphabet: runtimes take the first file.
+// ConfName sorts early: runtimes use the first file.
 const ConfName = "05-contiv.conflist"
 
-// Conf is the configuration. It has both keys of versions: containerd before 2.0 reads only the first and does
-// not know 1.1.0, others ask for the state of the node with that version only. What is
-// declared as a capability is passed on to us with each call. An ADD that takes longer than
-// the timeout, in seconds, is tried again by kubelet.
+// Conf is the configuration. It has both version keys: containerd before 2.0 reads only the first and does not
+// know 1.1.0; other runtimes call STATUS only with 1.1.0. Runtimes pass the declared capabilities with each call.
+// Kubelet retries an ADD that takes longer than the timeout, in seconds.
 const Conf = `{
   "cniVersion": "1.0.0",
   "cniVersions": ["1.0.0", "1.1.0"],
@@ -41,11 +40,11 @@ const Conf = `{
 }
 `
 
-// lookEvery is how often the folder is looked at: a configuration that is gone makes
-// pods undeletable, as runtimes refuse DEL without one.
+// lookEvery is how often the directory is checked: without a configuration runtimes refuse DEL, and pods cannot be
+// deleted.
 const lookEvery = 5 * time.Second
 
-// Keeper keeps the network configuration in a folder.
+// Keeper maintains the network configuration in a directory.
 type Keeper struct {
 	Dir string
 	Log *logrus.Entry
@@ -53,8 +52,7 @@ type Keeper struct {
 	problem atomic.Pointer[string]
 }
 
-// Problem is what keeps runtimes from taking the configuration; empty: nothing, or it is not
-// written yet.
+// Problem returns why runtimes do not use the configuration; empty: they use it, or it is not written yet.
 func (k *Keeper) Problem() string {
 	if problem := k.problem.Load(); problem != nil {
 		return *problem
@@ -62,8 +60,8 @@ func (k *Keeper) Problem() string {
 	return ""
 }
 
-// Run writes the configuration, and again when it is gone or somebody has changed it, until ctx
-// ends. What is wrong is logged, once as long as it stays the same.
+// Run writes the configuration, and rewrites it when it was removed or changed, until ctx ends. A problem is
+// logged once for as long as it stays the same.
 func (k *Keeper) Run(ctx context.Context) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
@@ -81,10 +79,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Folder makes a folder of network configurations, if it is not there.
+// Folder creates a directory of network configurations if it does not exist.
 func Folder(dir string) error { return os.MkdirAll(dir, 0o755) }
 
-// look writes the file unless it is as it should be, and says what else is wrong.
+// look writes the file unless it is up to date, and returns any other problem.
 func look(dir string, log *logrus.Entry) (problem string) {
 	path := filepath.Join(dir, ConfName)
 	have, err := os.ReadFile(path)
@@ -107,10 +105,10 @@ func look(dir string, log *logrus.Entry) (problem string) {
 	return ""
 }
 
-// before lists the configurations that runtimes prefer to ours.
+// before lists the configurations that runtimes prefer to this one.
 func before(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // sorted by name
 		if e.Name() < ConfName && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
 			names = append(names, e.Name())
 		}
@@ -118,8 +116,8 @@ func before(dir string) (names []string, err error) {
 	return names, err
 }
 
-// Placed lists what is ours on a node, for whoever takes it away: the configuration and
-// our own plugin. An empty folder is not looked at.
+// Placed lists the installed files of a node, for their removal: the configuration and the contivk8s plugin. An
+// empty directory argument is skipped.
 func Placed(confDir, binDir string) (paths []string) {
 	if confDir != "" {
 		paths = append(paths, filepath.Join(confDir, ConfName))

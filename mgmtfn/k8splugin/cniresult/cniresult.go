@@ -1,10 +1,8 @@
-// Package cniresult writes what ADD answers, in any version of the CNI
-// specification.
+// Package cniresult writes the result of ADD in any version of the CNI specification.
 //
-// Our own part is built once, in the newest form, and kept with the attachment.
-// Each answer joins it to the result of the plugins that ran before (what they
-// reported stays, and stays first) and converts the whole to the version the
-// network configuration speaks.
+// This plugin's own part is built once, in the newest version, and stored with the attachment. Each answer merges
+// it into the result of the plugins that ran before (their entries come first, unchanged) and converts the whole
+// to the version of the network configuration.
 package cniresult
 
 import (
@@ -19,32 +17,32 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// Facts are what an attachment has to report.
+// Facts are the data that an attachment reports.
 type Facts struct {
 	HostLink, HostMAC string // switch side
 	Name, MAC         string // container side
 	Netns             string
 	MTU               int
 	Addresses         []netip.Prefix
-	NetworkGateways   []netip.Addr // of the networks, for the addresses
-	DefaultRoutes     []netip.Addr // gateways of the default routes made
-	OnLink            []netip.Addr // hosts to which routes were made
+	NetworkGateways   []netip.Addr // gateways of the networks, for the addresses
+	DefaultRoutes     []netip.Addr // gateways of the added default routes
+	OnLink            []netip.Addr // hosts with an added route
 	DNS               types.DNS
 }
 
-// newest is the version our part is kept in.
+// newest is the version of the stored part.
 const newest = types100.ImplementedSpecVersion
 
 // firstWithMTU is the version that added "mtu" to interfaces.
 const firstWithMTU = "1.1.0"
 
-// Indices of our interfaces within our part.
+// Indices of this plugin's interfaces within its part.
 const (
 	hostSide = iota
 	containerSide
 )
 
-// Build makes our part of the result.
+// Build returns this plugin's part of the result.
 func Build(f Facts) *types100.Result {
 	r := &types100.Result{
 		CNIVersion: newest,
@@ -84,8 +82,8 @@ func defaultDestination(gateway netip.Addr) net.IPNet {
 	return net.IPNet{IP: make(net.IP, bits/8), Mask: net.CIDRMask(0, bits)}
 }
 
-// Answer joins our part to the previous result (raw, of the same version;
-// empty: none) and writes it in a version.
+// Answer merges own into the previous result (raw, in cniVersion; empty: none) and returns the whole in
+// cniVersion.
 func Answer(own, previous json.RawMessage, cniVersion string) ([]byte, error) {
 	ours, err := parse(own, newest)
 	if err != nil {
@@ -114,15 +112,15 @@ func Answer(own, previous json.RawMessage, cniVersion string) ([]byte, error) {
 	return data, nil
 }
 
-// parse reads a result and lifts it to the newest version. Results before
-// 1.0.0 need not say their version: it is that of the configuration.
+// parse reads a result and converts it to the newest version. Results before 1.0.0 may omit their version: it is
+// that of the configuration.
 func parse(raw json.RawMessage, cniVersion string) (*types100.Result, error) {
 	conf := &types.PluginConf{CNIVersion: cniVersion}
 	if err := json.Unmarshal(raw, &conf.RawPrevResult); err != nil {
 		return nil, err
 	}
 	for name, value := range conf.RawPrevResult {
-		// The conversions take every element for granted.
+		// The conversions assume that no element is null.
 		if list, ok := value.([]any); ok && slices.Contains(list, nil) {
 			return nil, fmt.Errorf("%s: null is no element", name)
 		}
@@ -136,8 +134,8 @@ func parse(raw json.RawMessage, cniVersion string) (*types100.Result, error) {
 	return types100.NewResultFromResult(conf.PrevResult)
 }
 
-// merge appends ours to whole; interface numbers move up behind those that
-// are there, and the resolver counts only if nobody has named one before.
+// merge appends ours to whole; interface indices are shifted by the number of existing interfaces, and the DNS
+// settings are used only if whole has none.
 func merge(whole, ours *types100.Result) {
 	offset := len(whole.Interfaces)
 	for _, i := range ours.Interfaces {

@@ -1,12 +1,10 @@
-// Package cniwire is what the CNI program and the CNI server say to each other.
+// Package cniwire is the protocol between the CNI program and the CNI server.
 //
-// The program turns one invocation by a container runtime into one Request,
-// posted to PathV2 over the server's unix socket. The answer is the document
-// the runtime gets: with status 200 the CNI result (empty for commands without
-// one), with any other status a CNI error {code, msg, details}.
+// The program turns one invocation by a container runtime into one Request, posted to PathV2 over the server's
+// unix socket. The response body is what the runtime receives: with status 200 the CNI result (empty for commands
+// without one), with any other status a CNI error {code, msg, details}.
 //
-// The package is linked into a program that runs for a few milliseconds, so it
-// imports next to nothing.
+// The package is linked into a program that runs for a few milliseconds, so it has few imports.
 package cniwire
 
 import (
@@ -17,7 +15,7 @@ import (
 	"github.com/containernetworking/cni/pkg/utils"
 )
 
-// Where the server listens and keeps its state unless told otherwise.
+// Default locations of the server's socket and state.
 const (
 	DefaultSocket   = "/run/contiv/contiv-cni.sock"
 	DefaultStateDir = "/var/lib/contiv/cni"
@@ -26,17 +24,16 @@ const (
 // Paths of the server.
 const (
 	PathV2 = "/cni/v2"
-	// The first protocol, kept for nodes whose program is older than the agent.
+	// The first protocol, for nodes whose CNI program is older than the agent.
 	PathAddPod = "/ContivCNI.AddPod"
 	PathDelPod = "/ContivCNI.DelPod"
 )
 
-// MaxBody limits a request and an answer: a network configuration with its
-// previous result, or the list of valid attachments of a large node.
+// MaxBody limits a request and a response, in bytes: a network configuration with its previous result, or the list
+// of valid attachments of a large node.
 const MaxBody = 1 << 20
 
-// maxContainerID keeps the file name of an attachment below the 255 bytes that
-// file systems allow.
+// maxContainerID keeps the file name of an attachment below the 255 bytes that file systems allow.
 const maxContainerID = 200
 
 // Commands of the CNI specification that reach the server.
@@ -66,14 +63,13 @@ type Attachment struct {
 	IfName      string
 }
 
-// Attachment is what the request is about.
+// Attachment returns the attachment that the request refers to.
 func (r Request) Attachment() Attachment {
 	return Attachment{ContainerID: r.ContainerID, IfName: r.IfName}
 }
 
-// Validate checks both parts against the rules of the CNI specification. What
-// passes is safe as a file name: neither part can contain a slash, and the
-// container id begins with a letter or digit.
+// Validate checks both parts against the rules of the CNI specification. A valid attachment is safe as a file
+// name: neither part can contain a slash, and the container id begins with a letter or digit.
 func (a Attachment) Validate() error {
 	if err := utils.ValidateContainerID(a.ContainerID); err != nil {
 		return err
@@ -88,6 +84,5 @@ func (a Attachment) Validate() error {
 	return nil
 }
 
-// String is the attachment's name, "container@interface". It is unique: a
-// valid container id contains no "@".
+// String returns the attachment's name, "container@interface". It is unique: a valid container id contains no "@".
 func (a Attachment) String() string { return a.ContainerID + "@" + a.IfName }

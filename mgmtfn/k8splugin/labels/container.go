@@ -11,11 +11,11 @@ import (
 // key=value, separated by commas.
 const containerLabels = "IO_CONTIV_LABELS"
 
-// ofContiv is what the labels begin with that say where a container belongs.
+// ofContiv is the prefix of the labels that assign a container to a tenant, network and group.
 const ofContiv = "io.contiv."
 
-// Container are a container's labels without those of ours: those of args.cni.labels and
-// of CNI_ARGS, which wins where both have one. Services select their providers by them.
+// Container returns a container's labels without those with the prefix io.contiv: args.cni.labels merged with
+// those of CNI_ARGS, which has precedence. Services select their providers by them.
 func Container(args netconf.Args, conf *netconf.Conf) (map[string]string, error) {
 	all := map[string]string{}
 	for _, l := range conf.Args.CNI.Labels {

@@ -1,12 +1,9 @@
-// Package labels finds out which tenant, network and endpoint group a
-// container belongs to.
+// Package labels determines the tenant, network and endpoint group of a container.
 //
-// Three labels say so: io.contiv.tenant, io.contiv.network and
-// io.contiv.net-group. Where they are written depends on who runs the
-// container. Under Kubernetes they are annotations and labels of the pod and its
-// namespace, which netmaster reads (Placed); everywhere else they come with the CNI call
-// itself (Call). Each label is looked for on its own: one may come from the first
-// place, another from the last.
+// They are set by three labels: io.contiv.tenant, io.contiv.network and io.contiv.net-group. The source of the
+// labels depends on the orchestrator. Under Kubernetes they are annotations and labels of the pod and its
+// namespace, which netmaster reads (Placed); otherwise they come with the CNI call itself (Call). Each label is
+// searched for independently: one may come from the first place, another from the last.
 package labels
 
 import (
@@ -18,19 +15,19 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Identity is where a container belongs.
+// Identity is the tenant, network and group of a container, with its requested addresses and ports.
 type Identity struct {
 	Tenant  string
 	Network string
 	Group   string // empty: none
-	PodUID  string // of a pod that netmaster has placed; empty: of no such
+	PodUID  string // of a pod that netmaster has placed; else empty
 
-	IPv4, IPv6 netip.Addr // addresses it is to have; invalid: any
+	IPv4, IPv6 netip.Addr // requested addresses; invalid: any
 
-	HostPorts []mastercfg.HostPort // ports of the node that lead to it
+	HostPorts []mastercfg.HostPort // ports of the node that are forwarded to it
 }
 
-// String is the identity as messages show it.
+// String returns the identity for messages.
 func (i Identity) String() string {
 	if i.Group == "" {
 		return fmt.Sprintf("network %s of tenant %s", i.Network, i.Tenant)
@@ -38,7 +35,7 @@ func (i Identity) String() string {
 	return fmt.Sprintf("network %s, group %s of tenant %s", i.Network, i.Group, i.Tenant)
 }
 
-// Source says where a container belongs.
+// Source determines the identity of a container.
 type Source interface {
 	Identify(ctx context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error)
 }
@@ -53,8 +50,8 @@ func (Call) Identify(_ context.Context, args netconf.Args, conf *netconf.Conf) (
 	return resolve(conf, args.Label, conf.Label), nil
 }
 
-// resolve asks places in order for each label and falls back to the fields of
-// the network configuration, which speak for all containers of that network.
+// resolve looks for each label in the places, in order, and then in the fields of the network configuration, which
+// apply to all containers of that network.
 func resolve(conf *netconf.Conf, places ...func(label string) string) Identity {
 	find := func(label, field, otherwise string) string {
 		for _, place := range places {

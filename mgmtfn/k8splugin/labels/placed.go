@@ -9,20 +9,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Placed is the source under Kubernetes: netmaster, which follows the API server, has
-// written into the state where the pod belongs. The node needs no credentials.
+// Placed is the source under Kubernetes: netmaster watches the API server and stores the identity of each pod. The
+// node needs no credentials for the API server.
 type Placed struct {
-	// Pod waits until netmaster has placed a pod of this node; uid may be empty.
+	// Pod waits until netmaster has placed a pod of this node, and returns its record; uid may be empty.
 	Pod func(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error)
 
 	mirrorless mirrorless
 }
 
-// placedTime is how long an ADD waits for netmaster, which learns of a pod from the same API server as kubelet. Then the
-// runtime is told to try again.
+// placedTime is how long an ADD waits for netmaster, which learns of a pod from the same API server as kubelet.
+// After that the runtime is asked to try again.
 const placedTime = 5 * time.Second
 
-// Identify finds the pod that CNI_ARGS names.
+// Identify returns the identity of the pod that CNI_ARGS names.
 func (p *Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error) {
 	namespace, name := args[netconf.PodNamespace], args[netconf.PodName]
 	if namespace == "" || name == "" {

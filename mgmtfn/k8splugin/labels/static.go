@@ -13,38 +13,39 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A static pod is one that kubelet has from a file or from a server of its own. It tells the API server of it, by a mirror
-// pod, which netmaster places as any other. While there is none, because the API server is away, the pod's own annotations say
-// where it belongs, and the runtime which ports of the node lead to it; what its namespace says is not known. Until the mirror
-// pod is there, no policy knows the pod: it is isolated.
-// A mirror pod may only be late, as after a boot or a change of the leader, and the pod stays where it has started: so it is
+// A static pod is one that kubelet reads from a file or from a server of its own. Kubelet reports it to the API
+// server as a mirror pod, which netmaster places like any other. While there is no mirror pod, because the API
+// server is unreachable, the pod's own annotations determine the network, and the runtime's parameters the host
+// ports; the annotations of its namespace are not known. Until the mirror pod exists, no policy covers the pod: it
+// is isolated. A mirror pod may only be late, as after a boot or a change of the leader, and the pod cannot be
+// moved once it has started: so the ADD is first refused for a while.
 // tried for a while.
 
-// hashAnnotation is where kubelet puts the UID of a static pod: a hash.
+// hashAnnotation is the annotation in which kubelet stores the UID of a static pod: a hash.
 const hashAnnotation = "kubernetes.io/config.hash"
 
-// isStatic tells whether a pod is static. What a user writes into annotations of other pods makes none of them static.
+// isStatic reports whether a pod is static. Annotations that users write to other pods do not make them static.
 func isStatic(uid string, annotations map[string]string) bool {
 	return mastercfg.IsHash(uid) && uid == annotations[hashAnnotation]
 }
 
-// A static pod has no mirror pod if there is none staticTime after the first attempt to start it. An attempt that is the
-// first for staticRest begins anew: kubelet tries about every 15 seconds.
+// A static pod counts as one without a mirror pod if there is none staticTime after the first attempt to start it.
+// After a pause of staticRest an attempt counts as the first again: kubelet retries about every 15 seconds.
 const (
 	staticTime = time.Minute
 	staticRest = 2 * time.Minute
 )
 
-// mirrorless are the static pods that were not placed yet when they were to start.
+// mirrorless are the static pods that were not placed yet when their start was attempted.
 type mirrorless struct {
 	mu   sync.Mutex
 	pods map[string]attempts // by UID
 }
 
-// attempts are the first and the last to start a pod.
+// attempts are the times of the first and the last attempt to start a pod.
 type attempts struct{ first, last time.Time }
 
-// tried notes an attempt, and tells whether there were others for long enough.
+// tried records an attempt, and reports whether attempts have been made for long enough.
 func (m *mirrorless) tried(uid string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +61,7 @@ func (m *mirrorless) tried(uid string, now time.Time) bool {
 	return now.Sub(a.first) >= staticTime
 }
 
-// withoutMirror is where a static pod belongs by itself.
+// withoutMirror returns the identity of a static pod by its own annotations.
 func withoutMirror(uid string, told *netconf.RuntimeConfig) (Identity, error) {
 	annotations := told.Annotations
 	at := resolve(&netconf.Conf{}, func(label string) string { return annotations[label] })
@@ -85,7 +86,8 @@ func withoutMirror(uid string, told *netconf.RuntimeConfig) (Identity, error) {
 	return at, nil
 }
 
-// hostPorts are the ports of the node that the runtime tells of. It knows none of sidecars: kubelet does not tell it.
+// hostPorts returns the host ports that the runtime passes. Those of sidecars are missing: kubelet does not pass
+// them.
 func hostPorts(told []netconf.PortMapping) (all []mastercfg.HostPort, err error) {
 	const most = 65535
 	for _, m := range told {

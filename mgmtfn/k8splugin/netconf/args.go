@@ -13,9 +13,8 @@ const (
 // Args are the key-value pairs of CNI_ARGS.
 type Args map[string]string
 
-// ParseArgs splits "k=v;k=v". A value may contain "="; the last of two equal
-// keys wins; parts without "=" are nobody's and are left out, as are keys that
-// other plugins understand and we do not.
+// ParseArgs splits "k=v;k=v". A value may contain "="; the last of two equal keys wins; parts without "=" are
+// ignored, and so are unknown keys, which may be for other plugins.
 func ParseArgs(text string) Args {
 	args := Args{}
 	for part := range strings.SplitSeq(text, ";") {
@@ -27,12 +26,11 @@ func ParseArgs(text string) Args {
 	return args
 }
 
-// Label returns the value of a label passed as an argument: names are upper
-// case there, with "_" for every other character ("io.contiv.net-group" is
-// IO_CONTIV_NET_GROUP).
+// Label returns the value of a label passed as an argument: its key is upper case, with "_" for every other
+// character ("io.contiv.net-group" is IO_CONTIV_NET_GROUP).
 func (a Args) Label(name string) string { return a[argName(name)] }
 
-// argName is the CNI_ARGS key of a label.
+// argName returns the CNI_ARGS key of a label.
 func argName(label string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

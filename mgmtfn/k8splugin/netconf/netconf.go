@@ -1,9 +1,8 @@
-// Package netconf reads what a container runtime hands to a CNI plugin: the
-// network configuration on standard input and the CNI_ARGS variable.
+// Package netconf parses the input of a CNI plugin: the network configuration on standard input and the CNI_ARGS
+// variable.
 //
-// Both come from outside, so every parser here answers with a CNI error that
-// says what is wrong, and is fuzzed. Unknown fields are ignored, as the CNI
-// specification asks.
+// Neither is trusted, so every parser here returns a CNI error that names the problem, and is fuzzed. Unknown
+// fields are ignored, as the CNI specification requires.
 package netconf
 
 import (
@@ -18,12 +17,12 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// PluginType is the name of our program, and the only IPAM type we accept:
-// addresses come from the network's own pool.
+// PluginType is the name of the CNI program, and the only accepted IPAM type: addresses come from the network's
+// own pool.
 const PluginType = "contivk8s"
 
-// Versions of the CNI specification that we speak, oldest first. A
-// configuration without a version is of the first.
+// Versions returns the supported versions of the CNI specification, oldest first. A configuration without a
+// version has the first.
 func Versions() []string {
 	return []string{"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
 }
@@ -33,14 +32,14 @@ type Conf struct {
 	CNIVersion string          `json:"cniVersion"`
 	Name       string          `json:"name"`
 	Type       string          `json:"type"`
-	MTU        int             `json:"mtu"` // 0: the network's
+	MTU        int             `json:"mtu"` // 0: that of the network
 	Tenant     string          `json:"tenant"`
 	Network    string          `json:"network"`
 	Group      string          `json:"group"`
 	Socket     string          `json:"socket"`   // of the server
 	StateDir   string          `json:"stateDir"` // where deletions are queued
 	LogFile    string          `json:"logFile"`  // empty: standard error
-	LogLevel   string          `json:"logLevel"` // debug: log what succeeds, too
+	LogLevel   string          `json:"logLevel"` // debug: log successful commands, too
 	Timeout    int             `json:"timeout"`  // seconds for an ADD, 0: 120
 	IPAM       types.IPAM      `json:"ipam"`
 	DNS        types.DNS       `json:"dns"`
@@ -48,13 +47,12 @@ type Conf struct {
 	Runtime    RuntimeConfig   `json:"runtimeConfig"`
 	PrevResult json.RawMessage `json:"prevResult"`
 
-	// Attachments that still exist, for GC. The second is the name that early
-	// drafts of the specification used.
+	// Attachments that still exist, for GC. The second key is that of early drafts of the specification.
 	ValidAttachments    []types.GCAttachment `json:"cni.dev/valid-attachments"`
 	ValidAttachmentsOld []types.GCAttachment `json:"cni.dev/attachments"`
 }
 
-// Conventions is the "args" member as the CNI conventions describe it.
+// Conventions is the "args" member as defined by the CNI conventions.
 type Conventions struct {
 	CNI struct {
 		Labels []Label `json:"labels"`
@@ -67,21 +65,20 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// RuntimeConfig holds the dynamic capabilities we use. Bandwidth belongs to
-// endpoint groups.
+// RuntimeConfig holds the supported dynamic capabilities. Bandwidth is set on endpoint groups instead.
 type RuntimeConfig struct {
-	IPs []string `json:"ips"` // wanted addresses, with or without prefix length
-	Mac string   `json:"mac"` // wanted hardware address, which nobody can have
+	IPs []string `json:"ips"` // requested addresses, with or without prefix length
+	Mac string   `json:"mac"` // requested hardware address; refused
 	DNS struct {
 		Servers  []string `json:"servers"`
 		Searches []string `json:"searches"`
 		Options  []string `json:"options"`
 	} `json:"dns"`
 	Annotations  map[string]string `json:"io.kubernetes.cri.pod-annotations"`
-	PortMappings []PortMapping     `json:"portMappings,omitempty"` // as they came, and not checked: some need them only
+	PortMappings []PortMapping     `json:"portMappings,omitempty"` // not validated yet: some callers need only part of them
 }
 
-// PortMapping is a port of the host that is to lead to the container.
+// PortMapping is a port of the host to be forwarded to the container.
 type PortMapping struct {
 	HostPort      int    `json:"hostPort"` // 0: none
 	ContainerPort int    `json:"containerPort"`
@@ -89,8 +86,8 @@ type PortMapping struct {
 	HostIP        string `json:"hostIP"`   // empty: all addresses of the host
 }
 
-// Parse reads and checks a network configuration. Errors are of type
-// *types.Error with the CNI code the runtime should see.
+// Parse parses and validates a network configuration. Errors are of type *types.Error with the CNI code for the
+// runtime.
 func Parse(data []byte) (*Conf, error) {
 	c := &Conf{}
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
@@ -100,7 +97,7 @@ func Parse(data []byte) (*Conf, error) {
 		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("network configuration: %v", err), "")
 	}
 	if c.CNIVersion == "" {
-		c.CNIVersion = "0.1.0" // what the specification says of a configuration without version
+		c.CNIVersion = "0.1.0" // the specification's default
 	}
 	if !slices.Contains(Versions(), c.CNIVersion) {
 		return nil, types.NewError(types.ErrIncompatibleCNIVersion,
@@ -110,7 +107,7 @@ func Parse(data []byte) (*Conf, error) {
 	return c, c.check()
 }
 
-// check refuses what ADD could not honour.
+// check returns an error for settings that ADD could not honour.
 func (c *Conf) check() error {
 	invalid := func(format string, args ...any) error {
 		return types.NewError(types.ErrInvalidNetworkConfig,
@@ -129,16 +126,15 @@ func (c *Conf) check() error {
 	return nil
 }
 
-// Bounds of configured numbers: the smallest MTU of IPv4, the largest of a
-// link, and an hour.
+// Limits of numbers: the smallest MTU of IPv4, the largest of a link, and an hour.
 const (
 	minMTU     = 68
 	maxMTU     = 65535
 	maxTimeout = 3600
 )
 
-// Valid returns the attachments that GC must keep. A configuration without a
-// list keeps none: that is how the CNI library passes on an empty one.
+// Valid returns the attachments that GC must keep. A configuration without a list keeps none: that is how the CNI
+// library encodes an empty list.
 func (c *Conf) Valid() map[cniwire.Attachment]bool {
 	valid := map[cniwire.Attachment]bool{}
 	for _, a := range slices.Concat(c.ValidAttachments, c.ValidAttachmentsOld) {
@@ -147,8 +143,7 @@ func (c *Conf) Valid() map[cniwire.Attachment]bool {
 	return valid
 }
 
-// Resolver is the DNS configuration for the result: the runtime's word counts
-// more than the configuration's.
+// Resolver returns the DNS configuration for the result: the runtime's has precedence over the configuration's.
 func (c *Conf) Resolver() types.DNS {
 	dns := *c.DNS.Copy()
 	if len(c.Runtime.DNS.Servers) > 0 {

@@ -9,19 +9,18 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// Keys of CNI_ARGS by which a runtime asks for addresses.
+// Keys of CNI_ARGS with requested addresses.
 const (
 	wantedIP  = "IP"  // one or more, separated by commas, with or without prefix length
-	wantedMAC = "MAC" // which nobody can have
+	wantedMAC = "MAC" // refused
 )
 
-// Wanted are the addresses a container is to have; an invalid one is for the
-// network to choose.
+// Wanted are the requested addresses of a container; if one is invalid, the network chooses it.
 type Wanted struct{ IPv4, IPv6 netip.Addr }
 
-// ReadWanted collects what CNI_ARGS and the runtime's capabilities ask for, at
-// most one address of each family. A wanted hardware address is refused: it
-// follows from the IP address, so that nobody's cache can hold an old one.
+// ReadWanted returns the addresses requested by CNI_ARGS and the runtime's capabilities, at most one of each IP
+// family. A requested hardware address is refused: it is derived from the IP address, so that no neighbour cache
+// can be stale.
 func ReadWanted(c *Conf, args Args) (w Wanted, err error) {
 	for place, mac := range map[string]string{"CNI_ARGS: MAC": args[wantedMAC], "runtimeConfig.mac": c.Runtime.Mac} {
 		if mac != "" {

@@ -1,10 +1,9 @@
-// Package pending is the queue of deletions that found no server, or no turn there.
+// Package pending is the queue of deletions for which no server, or no slot of the server, was available.
 //
-// A container runtime that is told "DEL failed" keeps the pod and tries again,
-// for ever if need be; a node whose agent is being upgraded would not get rid
-// of its pods. So the CNI program writes the request to disk and reports
-// success, and the server carries it out as soon as it runs. There is one file
-// per attachment: a second DEL of the same one replaces the first.
+// After a failed DEL a container runtime keeps the pod and retries, indefinitely if necessary; a node whose agent
+// is being upgraded could not delete pods. So the CNI program writes the request to disk and reports success, and
+// the server carries it out as soon as it runs. There is one file per attachment: a second DEL of the same
+// attachment replaces the first.
 package pending
 
 import (
@@ -24,13 +23,13 @@ const suffix = ".json"
 // Queue is a directory of requests.
 type Queue struct{ dir string }
 
-// Dir is where the queue of a state directory is.
+// Dir returns the directory of the queue in a state directory.
 func Dir(stateDir string) string { return filepath.Join(stateDir, "pending-del") }
 
-// Open names the queue of a state directory; it need not exist yet.
+// Open returns the queue of a state directory, which need not exist yet.
 func Open(stateDir string) Queue { return Queue{dir: Dir(stateDir)} }
 
-// Put remembers a deletion.
+// Put adds a deletion to the queue.
 func (q Queue) Put(r cniwire.Request) error {
 	if err := r.Attachment().Validate(); err != nil {
 		return fmt.Errorf("queue deletion: %w", err)
@@ -45,18 +44,17 @@ func (q Queue) Put(r cniwire.Request) error {
 	return durable.Write(q.path(r.Attachment()), data)
 }
 
-// Has tells whether a deletion of the attachment waits.
+// Has reports whether a deletion of the attachment is queued.
 func (q Queue) Has(a cniwire.Attachment) bool {
 	_, err := os.Lstat(q.path(a))
 	return err == nil
 }
 
-// Done forgets a deletion that has been carried out.
+// Done removes a deletion that has been carried out.
 func (q Queue) Done(a cniwire.Attachment) error { return durable.Remove(q.path(a)) }
 
-// List returns the deletions that wait. Files that are no requests are set
-// aside, so that they are reported once, and named in the error; the rest is
-// returned nevertheless.
+// List returns the queued deletions. Files that are not valid requests are renamed, so that they are reported only
+// once, and named in the error; the valid ones are returned nevertheless.
 func (q Queue) List() ([]cniwire.Request, error) {
 	names, err := durable.List(q.dir, suffix)
 	if err != nil {

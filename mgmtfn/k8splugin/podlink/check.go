@@ -15,9 +15,8 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Check compares the container's interface with what it is to be and names
-// everything that is missing or different. What others added is none of our
-// business.
+// Check compares the container's interface with spec and returns an error that names everything missing or
+// different. Additional settings of others are ignored.
 func (n *Namespace) Check(spec Spec) error {
 	return n.run(func() error {
 		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -104,8 +103,7 @@ func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 	return errors.Join(errs...)
 }
 
-// dump repeats a listing that the kernel says it was interrupted in, as it may
-// lack entries.
+// dump repeats a listing that the kernel reports as interrupted, since it may lack entries.
 func dump[T any](list func() ([]T, error)) (entries []T, err error) {
 	for range dumpAttempts {
 		if entries, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -125,7 +123,7 @@ func isDefault(dst *net.IPNet) bool {
 	return ones == 0
 }
 
-// CheckHostLink tells whether the switch side of a link is still there and up.
+// CheckHostLink returns an error unless the switch side of a link exists and is up.
 func CheckHostLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -137,13 +135,12 @@ func CheckHostLink(name string) error {
 	return nil
 }
 
-// awaitPause is how long AwaitUp waits before it looks again. Looking makes recent
-// kernels catch up, so that once is enough.
+// awaitPause is the interval of checks in AwaitUp. A check makes recent kernels update the state, so one is
+// enough.
 const awaitPause = time.Millisecond
 
-// AwaitUp returns when the switch side of a link carries packets. The kernel drops
-// what is sent to the other end until it has taken note that the other end is up,
-// which it does by and by.
+// AwaitUp returns when the switch side of a link carries packets. The kernel drops packets to the other end until
+// it has processed, with a delay, that the other end is up.
 func AwaitUp(ctx context.Context, name string) error {
 	for {
 		link, err := netlink.LinkByName(name)
@@ -159,21 +156,20 @@ func AwaitUp(ctx context.Context, name string) error {
 	}
 }
 
-// Exists tells whether the switch side of an endpoint's link is there, in our own
-// namespace. Names are given again: whose a link is, its alias says. One without
-// counts as the endpoint's, as nothing says that it is another's.
+// Exists reports whether the switch side of an endpoint's link exists in the agent's namespace. Names are reused:
+// the alias identifies the endpoint. A link without an alias counts as the endpoint's.
 func Exists(name, endpointID string) (bool, error) {
 	link, err := find(name, endpointID)
 	return link != nil, err
 }
 
-// InUse tells whether it is there and its other end is up.
+// InUse reports whether it exists and its other end is up.
 func InUse(name, endpointID string) (bool, error) {
 	link, err := find(name, endpointID)
 	return link != nil && link.Attrs().OperState == netlink.OperUp, err
 }
 
-// find returns nil for a link that is not there.
+// find returns nil if the link does not exist.
 func find(name, endpointID string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	var missing netlink.LinkNotFoundError

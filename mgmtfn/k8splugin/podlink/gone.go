@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gone tells whether a container runtime has ended the namespace of an identity that it had at a path: then it has removed the path,
-// or has another one there. Where that cannot be seen from here, as the folder is not there or the path leads to no namespace, nothing
-// is known to be gone. One that is named by a process is gone with that.
+// Gone reports whether a container runtime has removed the namespace with an identity that was at a path: the path
+// does not exist any more, or refers to another namespace. If that cannot be determined, because the directory
+// does not exist or the path refers to no namespace, it returns false. A namespace named by a process is gone with
+// the process.
 func Gone(path, id string) (bool, error) {
 	var mount unix.Statfs_t
 	var stat unix.Stat_t

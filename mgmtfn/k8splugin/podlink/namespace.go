@@ -22,10 +22,10 @@ type Namespace struct {
 // threadNamespace is the namespace of the calling thread.
 const threadNamespace = "/proc/thread-self/ns/net"
 
-// Open opens a namespace by its path. A path that does not exist is
-// fault.NotFound, anything that is no network namespace fault.Invalid.
+// Open opens a namespace by its path. Its error is fault.NotFound if the path does not exist, and fault.Invalid if
+// it is not a network namespace.
 func Open(path string) (*Namespace, error) {
-	// A fifo in place of the namespace must not hold us up.
+	// O_NONBLOCK: opening a fifo in place of the namespace must not block.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.NotFound, "network namespace %s does not exist", path)
@@ -36,8 +36,7 @@ func Open(path string) (*Namespace, error) {
 	return newNamespace(path, fd)
 }
 
-// Dup takes a namespace that somebody else has opened; the path is what
-// messages call it.
+// Dup returns a namespace that was opened elsewhere; path is used in messages only.
 func Dup(file *os.File, path string) (*Namespace, error) {
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	runtime.KeepAlive(file)
@@ -56,8 +55,7 @@ func newNamespace(path string, fd int) (*Namespace, error) {
 	return n, nil
 }
 
-// identify returns the identity of the namespace behind a descriptor: the
-// kernel gives each an inode of its own while it lives.
+// identify returns the identity of a descriptor's namespace: each has an inode of its own while it exists.
 func identify(fd int) (string, error) {
 	var mount unix.Statfs_t
 	if err := unix.Fstatfs(fd, &mount); err != nil {
@@ -78,11 +76,10 @@ func identify(fd int) (string, error) {
 
 func identity(stat unix.Stat_t) string { return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino) }
 
-// ID tells namespaces apart whatever paths lead to them. The id of a namespace
-// that is gone may be given to a new one.
+// ID identifies the namespace, independent of its paths. The id of a namespace that is gone may be reused.
 func (n *Namespace) ID() string { return n.id }
 
-// IsOwn tells whether this is the namespace we run in ourselves.
+// IsOwn reports whether this is the namespace of this process.
 func (n *Namespace) IsOwn() (bool, error) {
 	own, err := Open(threadNamespace)
 	if err != nil {
@@ -91,19 +88,17 @@ func (n *Namespace) IsOwn() (bool, error) {
 	return own.id == n.id, own.Close()
 }
 
-// FD is the open descriptor of the namespace, for the kernel to find it by.
+// FD returns the open descriptor of the namespace, to pass it to the kernel.
 func (n *Namespace) FD() int { return n.fd }
 
-// Close releases the namespace; it does not end it.
+// Close closes the descriptor; the namespace continues to exist.
 func (n *Namespace) Close() error { return unix.Close(n.fd) }
 
-// run has work done on a thread that has entered the namespace. Sockets opened
-// there stay in the namespace.
+// run executes work on a thread that has entered the namespace. Sockets opened there stay in the namespace.
 //
-// The work gets a goroutine of its own, locked to its thread. Should the
-// thread not find back, the goroutine ends without unlocking it and the Go
-// runtime throws the thread away; no other goroutine ever runs on a thread
-// that is in the wrong namespace.
+// The work runs in a goroutine of its own, locked to its thread. If the thread cannot return to its namespace, the
+// goroutine ends without unlocking it and the Go runtime terminates the thread; no other goroutine ever runs on a
+// thread that is in the wrong namespace.
 func (n *Namespace) run(work func() error) error {
 	result := make(chan error, 1)
 	go func() {

@@ -1,16 +1,14 @@
-// Package podlink makes a link of the host the interface of a container.
+// Package podlink turns a link of the host into the interface of a container.
 //
-// The link is made elsewhere, with its other end in the container's network
-// namespace; here that end becomes the interface, in three steps, as what they
-// need becomes known one after the other: it is taken (name, MTU, features),
-// set up (hardware address, IP addresses), and brought up (default routes). All
-// of it is netlink from inside the namespace: no child processes, no process id
-// of the container, and an error of any step is an error of the whole.
+// The link is made elsewhere, with its other end in the container's network namespace; here that end becomes the
+// interface, in three steps, since their parameters become known one after the other: it is taken (name, MTU,
+// features), set up (hardware address, IP addresses), and brought up (default routes). All of it is netlink from
+// inside the namespace, without child processes and without the container's process id; an error of any step fails
+// the whole.
 //
-// Where the network is one of our own making, no gratuitous ARP or neighbour
-// advertisement is sent: the fabric learns addresses from the store, and a hardware
-// address follows from its IP address, so nobody can remember an old one. In a VLAN,
-// switches have to learn at which port it is now.
+// In overlay networks no gratuitous ARP or neighbour advertisement is sent: the nodes learn addresses from the
+// store, and a hardware address is derived from its IP address, so no stale one can be cached. In a VLAN, switches
+// have to learn the port of the address.
 package podlink
 
 import (
@@ -26,28 +24,26 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Spec says what the container's interface is to be.
+// Spec is the wanted state of the container's interface.
 type Spec struct {
 	Name      string         `json:"name"`
 	MAC       string         `json:"mac"`
-	MTU       int            `json:"mtu,omitempty"` // 0: leave it
+	MTU       int            `json:"mtu,omitempty"` // 0: unchanged
 	Addresses []netip.Prefix `json:"addresses"`
-	Gateways  []netip.Addr   `json:"gateways,omitempty"` // default routes, at most one of each family
-	OnLink    []netip.Addr   `json:"onLink,omitempty"`   // hosts that are reached directly, although no subnet has them
-	// ChecksumInSoftware has the kernel finish checksums before packets leave
-	// the container. A userspace datapath takes them off the veth as they are
-	// and would forward TCP and UDP with checksums nobody has filled in.
+	Gateways  []netip.Addr   `json:"gateways,omitempty"` // of default routes, at most one of each IP family
+	OnLink    []netip.Addr   `json:"onLink,omitempty"`   // hosts reached directly, in no subnet of the interface
+	// ChecksumInSoftware makes the kernel complete checksums before packets leave the container. A userspace datapath
+	// receives packets from the veth with partial checksums and would forward TCP and UDP without valid ones.
 	ChecksumInSoftware bool `json:"checksumInSoftware,omitempty"`
-	// Announce has the kernel tell everybody of the addresses whenever the
-	// interface comes up.
+	// Announce makes the kernel announce the addresses whenever the interface comes up.
 	Announce bool `json:"announce,omitempty"`
 }
 
-// ErrNoLink says that the container has no link of the name, any more or yet.
+// ErrNoLink is the error if the container has no link of the name.
 var ErrNoLink = errors.New("no such link in the container")
 
-// Interface is a link on its way to be a container's interface. It holds a socket
-// in the container's namespace, until Close.
+// Interface is a link that becomes a container's interface. It holds a socket in the container's namespace, until
+// Close.
 type Interface struct {
 	netns *Namespace
 	nl    *netlink.Handle
@@ -55,10 +51,9 @@ type Interface struct {
 	name  string
 }
 
-// Take makes a link of the container the interface of a name, which must be free
-// there, and gives it what does not depend on its addresses: MTU and features, and that
-// it takes nothing that routers advertise. The link stays down. A link that is not there
-// is ErrNoLink.
+// Take renames a link of the container to the name in spec, which must be unused there, and applies the settings
+// that do not depend on addresses: MTU, features, and that router advertisements are ignored. The link stays down.
+// If it does not exist, the error is ErrNoLink.
 func (n *Namespace) Take(made string, spec Spec) (*Interface, error) {
 	i := &Interface{netns: n, name: spec.Name}
 	err := n.run(func() (err error) {
@@ -103,8 +98,7 @@ func (i *Interface) take(made string, spec Spec) (err error) {
 	return nil
 }
 
-// SetUp gives the interface its hardware address and its IP addresses. It stays
-// down.
+// SetUp sets the hardware address and the IP addresses of the interface. It stays down.
 func (i *Interface) SetUp(spec Spec) error {
 	mac, err := net.ParseMAC(spec.MAC)
 	if err == nil {
@@ -119,8 +113,8 @@ func (i *Interface) SetUp(spec Spec) error {
 	for _, address := range spec.Addresses {
 		a := &netlink.Addr{IPNet: inet.IPNet(address)}
 		if address.Addr().Is6() {
-			// The pool gives an address to one endpoint only; without the test
-			// for duplicates it is usable at once.
+			// The pool assigns an address to one endpoint only; without duplicate address detection it is usable at
+			// once.
 			a.Flags = unix.IFA_F_NODAD
 		}
 		if err := i.nl.AddrAdd(i.link, a); err != nil {
@@ -130,9 +124,9 @@ func (i *Interface) SetUp(spec Spec) error {
 	return nil
 }
 
-// BringUp lets the container use its interface. It returns the routes in use, as they
-// are in the specification: where the container already has a default route of the
-// family, or one to a host, through another interface, that one stays.
+// BringUp sets the interface up and adds its routes. It returns the routes in use, out of those of spec: where the
+// container already has a default route of the IP family, or a route to a host, by another interface, that is
+// kept.
 func (i *Interface) BringUp(spec Spec) (gateways, onLink []netip.Addr, err error) {
 	if err := i.nl.LinkSetUp(i.link); err != nil {
 		return nil, nil, fmt.Errorf("bring up %s: %w", i.name, err)
@@ -159,11 +153,11 @@ func (i *Interface) BringUp(spec Spec) (gateways, onLink []netip.Addr, err error
 	return gateways, onLink, nil
 }
 
-// Close gives up the socket, whatever has become of the link.
+// Close closes the socket, whatever the state of the link.
 func (i *Interface) Close() { i.nl.Close() }
 
-// defaultRoute leads through the gateway, which counts as a neighbour even if
-// it lies outside of every subnet of the interface.
+// defaultRoute returns a route by the gateway, which counts as a neighbour even if it is in no subnet of the
+// interface.
 func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefix) *netlink.Route {
 	route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 	for _, a := range addresses {
@@ -174,7 +168,7 @@ func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefi
 	return route
 }
 
-// HardwareAddress returns the address of a link of our own namespace.
+// HardwareAddress returns the hardware address of a link in the agent's namespace.
 func HardwareAddress(link string) (string, error) {
 	l, err := netlink.LinkByName(link)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes is where processes are seen, by their numbers.
+// processes is the mount point of proc, with a directory per process id.
 const processes = "/proc"
 
 var byProcess = regexp.MustCompile("^" + processes + "/[0-9]+/")
 
-// IsOfProcess tells whether a path names a namespace by the number of a process that is in it. That number means another process, or none,
-// to those who see other processes than who has said it.
+// IsOfProcess reports whether a path names a namespace by the id of a process in it. In another PID namespace the
+// same id refers to another process, or to none.
 func IsOfProcess(path string) bool { return byProcess.MatchString(path) }
 
-// Seen tells whether a path leads to the namespace here as well as it did for who has opened it. Of processes that may do what this one may
-// not, only that they are there is seen.
+// Seen reports whether a path refers to this namespace for this process, too, and not only for the process that
+// opened it. Of processes with more privileges than this one, only their existence is checked.
 func (n *Namespace) Seen(path string) bool {
 	var stat unix.Stat_t
 	err := unix.Stat(path, &stat)

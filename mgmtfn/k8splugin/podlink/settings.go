@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What netlink has no message for. These work on the link of a name in the
-// namespace of the calling thread.
+// Settings without a netlink message. The functions apply to the link with a name in the network namespace of the
+// calling thread.
 
-// configure writes the settings of the interface that its addresses ask for.
+// configure writes the settings of the interface that its addresses require.
 func (i *Interface) configure(spec Spec) error {
 	six := slices.ContainsFunc(spec.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() })
 	if !six && !spec.Announce {
@@ -35,20 +35,19 @@ func (i *Interface) configure(spec Spec) error {
 	})
 }
 
-// ignoreRouters keeps what routers advertise, and redirect to, from the interface: its addresses and routes are those of the
-// specification. From an address that it makes itself, of a prefix that a router of the VLAN tells everybody, the
-// switch lets nothing pass.
+// ignoreRouters makes the interface ignore router advertisements and redirects: its addresses and routes are those
+// of spec. The switch would drop packets from an address that the container derives from an advertised prefix.
 func ignoreRouters(name string) error {
 	for _, setting := range []string{"accept_ra", "autoconf", "accept_redirects"} {
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/"+setting, []byte("0"), 0)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no IPv6
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel has no IPv6
 			return fmt.Errorf("have %s ignore routers: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// enableIPv6 undoes what some runtimes do to every new namespace.
+// enableIPv6 enables IPv6, which some runtimes disable in every new namespace.
 func enableIPv6(name string) error {
 	path := "/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6"
 	value, err := os.ReadFile(path)
@@ -61,8 +60,8 @@ func enableIPv6(name string) error {
 	return nil
 }
 
-// announce sets the kernel's own announcements: gratuitous ARP requests, and
-// neighbour advertisements where there is IPv6.
+// announce sets the kernel's own announcements: gratuitous ARP, and with IPv6 unsolicited neighbour
+// advertisements.
 func announce(name string) error {
 	for _, setting := range []string{"ipv4/conf/" + name + "/arp_notify", "ipv6/conf/" + name + "/ndisc_notify"} {
 		err := os.WriteFile("/proc/sys/net/"+setting, []byte("1"), 0)
@@ -73,12 +72,12 @@ func announce(name string) error {
 	return nil
 }
 
-// setTxChecksum is the request ETHTOOL_STXCSUM: the one for all protocols. Their
-// features by name would first have to be asked for, a dozen kilobytes of text.
+// setTxChecksum is the request ETHTOOL_STXCSUM, for all protocols at once. For the features by name, a dozen
+// kilobytes of names would have to be read first.
 const setTxChecksum = 0x17
 
-// checksumInSoftware has the kernel fill in the checksums of TCP, UDP and SCTP.
-// Segmentation offload depends on that and goes with it.
+// checksumInSoftware makes the kernel compute the checksums of TCP, UDP and SCTP. That also turns segmentation
+// offload off, which depends on it.
 func checksumInSoftware(name string) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -89,7 +88,7 @@ func checksumInSoftware(name string) error {
 	request := struct {
 		name  [unix.IFNAMSIZ]byte
 		value unsafe.Pointer
-		_     [16]byte // the rest of a struct ifreq
+		_     [16]byte // rest of struct ifreq
 	}{value: unsafe.Pointer(&value)}
 	copy(request.name[:unix.IFNAMSIZ-1], name)
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))

@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// socketCount is where the kernel says how many sockets the network namespace of the calling thread has, of all families.
+// socketCount has the number of sockets in the network namespace of the calling thread, of all IP families.
 const socketCount = "/proc/thread-self/net/sockstat"
 
-// Silent tells whether nobody has a socket in the namespace of an identity that is at a path. Processes may be in it
-// all the same: who is in another namespace of processes does not see them.
+// Silent reports whether the namespace with an identity that is at a path has no sockets. Processes may still be
+// in it: they cannot be seen from another PID namespace.
 func Silent(path, id string) (silent bool, err error) {
 	n, err := Open(path)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/contiv/netplugin/test/scenario"
 )
 
-// largeApply is how many objects an apply has that is stored behind a journal.
+// largeApply is the number of objects of an apply that is stored with a journal.
 const largeApply = 10000
 
-// measureApplyBeside makes tenants while another client applies thousands of rules and deletes them again,
-// over and over; the reference is making tenants alone.
+// measureApplyBeside creates tenants while another client repeatedly applies thousands of rules and deletes them
+// again; the reference is creating tenants alone.
 func measureApplyBeside(ctx context.Context, s *site) ([]figure, error) {
 	alone, err := s.beside(ctx, func(ctx context.Context) error {
 		select {

@@ -9,16 +9,16 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// cniRounds is how many pods each side attaches, in turns.
+// cniRounds is how many pods each side attaches, alternating.
 const cniRounds = 150
 
-// referenceConfig is the network of the CNI project's own plugins.
+// referenceConfig is a network of the CNI project's own plugins.
 const referenceConfig = `{"cniVersion":"1.0.0","name":"reference","plugins":[{"type":"bridge","bridge":"cni-ref","isGateway":true,
  "ipam":{"type":"host-local","subnet":"10.99.0.0/16","dataDir":"/run/cni-ref"}}]}`
 
-// benchCNI compares the time of an ADD, as a whole process run by cnitool, with
-// that of bridge and host-local in the same node, taking turns. Other nodes of the bed
-// share its processors, and learn of each pod: a bed of one node tells what the node itself does.
+// benchCNI compares the time of an ADD, as a whole process run by cnitool, with that of bridge and host-local in
+// the same node, alternating. Other nodes of the bed share its processors, and learn of each pod: a bed of one
+// node measures the node's own part.
 func benchCNI(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "cni"},
@@ -60,7 +60,7 @@ func benchCNI(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// referencePod attaches and detaches a namespace by the reference plugins.
+// referencePod attaches and detaches a namespace with the reference plugins.
 func referencePod(ctx context.Context, n *testbed.Node, name string) (time.Duration, error) {
 	if _, err := n.Run(ctx, "ip", "netns", "add", name); err != nil {
 		return 0, err

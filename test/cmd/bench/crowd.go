@@ -25,10 +25,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A crowd is nodes that are simulated as far as netmasters can see: each joins, has connections, follows what an agent
-// follows and is registered. It runs as "bench crowd URLS WHAT" and ends with its input.
+// A crowd is a set of nodes, simulated as far as netmasters can see: each joins, opens connections, watches what
+// an agent watches and is registered. It runs as "bench crowd URLS WHAT" and ends with its input.
 
-// crowds are what it can be.
+// crowds are the kinds of crowds.
 var crowds = map[string]func(c *crowd, ctx context.Context, in *bufio.Scanner, out io.Writer) error{
 	"agents": (*crowd).agents,
 	"direct": (*crowd).direct,
@@ -36,9 +36,9 @@ var crowds = map[string]func(c *crowd, ctx context.Context, in *bufio.Scanner, o
 	"thief":  (*crowd).thief,
 }
 
-// crowd is what its nodes share.
+// crowd is the common state of its nodes.
 type crowd struct {
-	masters []string // URLs; of those who reach etcd, its members'
+	masters []string // URLs; for nodes that access etcd directly, its members'
 	dir     string
 	token   string // file
 	log     *logrus.Entry
@@ -60,10 +60,10 @@ func runCrowd(ctx context.Context, args []string, in io.Reader, out io.Writer) (
 	return crowds[args[1]](c, ctx, bufio.NewScanner(in), out)
 }
 
-// gateHost is the name of a simulated node.
+// gateHost returns the name of a simulated node.
 func gateHost(number int) string { return fmt.Sprintf("gate%04d", number) }
 
-// join makes a node a member of the cluster, and connects it to a netmaster, as a node is.
+// join makes a node a member of the cluster, and connects it to a netmaster.
 func (c *crowd) join(ctx context.Context, host string, address netip.Addr) (*objdb.DB, *membership.Member, error) {
 	m, err := c.enlist(ctx, host, address)
 	if err != nil {
@@ -96,16 +96,16 @@ func (c *crowd) enlist(ctx context.Context, host string, address netip.Addr) (*m
 	return m, errors.Join(err, running.Wait())
 }
 
-// joinsAtOnce, and listings: how many nodes begin at the same moment.
+// joinsAtOnce is how many nodes join, or list the state, concurrently.
 const joinsAtOnce = 16
 
-// followedByAgents is what each follows, see netplugin/agent.
+// followedByAgents are the prefixes that each watches, see netplugin/agent.
 var followedByAgents = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix}
 
-// connecting is how a node comes to the state.
+// connecting is how a node accesses the state.
 type connecting func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error)
 
-// agents are nodes that reach the state through netmasters.
+// agents are nodes that access the state through netmasters.
 func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	return c.follow(ctx, in, out, func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error) {
 		db, _, err := c.join(ctx, host, address)
@@ -113,14 +113,14 @@ func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 	})
 }
 
-// direct are nodes that reach the members of etcd, which ask nobody who he is.
+// direct are nodes that access the members of etcd, without authentication.
 func (c *crowd) direct(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	return c.follow(ctx, in, out, func(context.Context, string, netip.Addr) (*objdb.DB, error) {
 		return objdb.Open(objdb.Config{Endpoints: c.masters, Log: c.log, RequestTimeout: siteTime})
 	})
 }
 
-// follow says how long it took until all nodes had what they are to have, when they have.
+// follow reports how long it took until all nodes had their state, as soon as they have it.
 func (c *crowd) follow(ctx context.Context, in *bufio.Scanner, out io.Writer, connect connecting) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,10 +170,10 @@ func (c *crowd) follow(ctx context.Context, in *bufio.Scanner, out io.Writer, co
 		return err
 	}
 	fmt.Fprintf(out, "%d have joined and listed after %s, and are registered after %s\n", gateAgents(), joined.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-	for in.Scan() { // until the end
+	for in.Scan() { // until the end of the input
 	}
 	cancel()
-	_ = following.Wait() // they were told to end
+	_ = following.Wait() // they were cancelled
 	return in.Err()
 }
 
@@ -184,7 +184,7 @@ func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 		return err
 	}
 	defer db.Close()
-	if err := testkit.Poll(ctx, func() error { return db.Ping(ctx) }); err != nil { // its netmaster hears of it first
+	if err := testkit.Poll(ctx, func() error { return db.Ping(ctx) }); err != nil { // its netmaster has to learn of it first
 		return err
 	}
 	summary := objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OvsDriverPrefix + "victim", Value: []byte("{}")}}}
@@ -204,19 +204,19 @@ func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 				return err
 			}
 			took = append(took, one.String())
-			<-time.After(time.Second / 40) // a node has 50 a second
+			<-time.After(time.Second / 40) // the limit of a node is 50 per second
 		}
 		fmt.Fprintln(out, strings.Join(took, " "))
 	}
 	return in.Err()
 }
 
-// gateNetwork is the network of a tenant of those with the endpoints of simulated nodes.
+// gateNetwork returns the network of a tenant with endpoints of simulated nodes.
 func gateNetwork(i int) *contivmodel.Network {
 	return &contivmodel.Network{TenantName: fmt.Sprintf("gate%02d", i), NetworkName: "net", Encap: "vxlan", Subnet: "10.50.0.0/16", Gateway: "10.50.255.254"}
 }
 
-// fillGate makes the endpoints that the simulated nodes have: those of a tenant are on as many nodes.
+// fillGate creates the endpoints of the simulated nodes: each endpoint of a tenant is on another node.
 func fillGate(ctx context.Context, s *site) ([]figure, error) {
 	for i := range gateTenants {
 		n := gateNetwork(i)

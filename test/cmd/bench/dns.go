@@ -16,20 +16,20 @@ import (
 
 const (
 	dnsAskers = 16 // pods, each below its limit
-	dnsGroups = 4  // names that they ask for
-	dnsRounds = 5  // of each server, in turns; the median counts
+	dnsGroups = 4  // names that they query
+	dnsRounds = 5  // of each server, alternating; the median counts
 	dnsGoal   = 1.0
 )
 
-// dnsmasqScript runs the Reference in a pod until it is killed: dnsmasq with the same
-// names, in the format of /etc/hosts.
+// dnsmasqScript runs the reference in a pod until it is killed: dnsmasq with the same names, in the format of
+// /etc/hosts.
 const dnsmasqScript = `
 printf %s "$1" > /run/dnsmasq.hosts
 exec dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts --addn-hosts=/run/dnsmasq.hosts \
   --listen-address="$2" --bind-interfaces --local-ttl=30 --user=root --pid-file= --dns-forward-max=1000`
 
-// benchDNS counts how many questions of pods are answered, by their gateway and by
-// dnsmasq in a pod of the same node.
+// benchDNS counts how many queries of pods are answered, by their gateway and by dnsmasq in a pod of the same
+// node.
 func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func benchDNS(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return []figure{f, {Name: "processor time of an answer", Value: ours.each(), Reference: theirs.each(), Ratio: "-", Goal: "none", Met: true}}, nil
 }
 
-// asking is what the probe says of its questions.
+// asking is the probe's report about its queries.
 type asking struct {
 	Sent, Answered int
 	Seconds        float64
@@ -99,11 +99,11 @@ type asking struct {
 
 func (a asking) rate() float64 { return float64(a.Answered) / a.Seconds }
 
-// answering is what a name server has answered to all pods together, and what that took.
+// answering has the answers of a name server to all pods together, and their cost.
 type answering struct {
 	server, process string
 
-	rates []float64 // per second, of each round
+	rates []float64 // per second, by round
 	all   int
 	took  *effort
 }
@@ -112,7 +112,7 @@ func newAnswering(server, process string) *answering {
 	return &answering{server: server, process: process, took: newEffort("ovs-vswitchd", process)}
 }
 
-// round has all pods ask at the same time.
+// round makes all pods send queries at the same time.
 func (a *answering) round(ctx context.Context, pods []*testbed.Pod, names []string) error {
 	a.took.begin()
 	reports := make([]asking, len(pods))
@@ -145,7 +145,7 @@ func (a *answering) round(ctx context.Context, pods []*testbed.Pod, names []stri
 	return nil
 }
 
-// each is what an answer took of the switch, and of the server.
+// each returns the processor time of the switch, and of the server, for an answer.
 func (a *answering) each() string {
 	micros := func(name string) float64 { return float64(a.took.each(name, a.all).Nanoseconds()) / 1e3 }
 	return fmt.Sprintf("switch %.1f µs, %s %.1f µs", micros("ovs-vswitchd"), a.process, micros(a.process))

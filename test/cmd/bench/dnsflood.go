@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	floodRounds  = 3      // of each kind, in turns; the median counts
+	floodRounds  = 3      // of each kind, alternating; the median counts
 	floodWorkers = 4      // that flood
-	floodRate    = 80_000 // questions, or datagrams, per second
-	floodBytes   = 23     // of a question
+	floodRate    = 80_000 // queries, or datagrams, per second
+	floodBytes   = 23     // of a query
 	floodSteps   = 3000   // datagrams of a neighbour, one per millisecond
 	floodPort    = "7"
 )
 
-// benchDNSFlood counts what a neighbour loses of a datagram per millisecond, there and
-// back, beside a pod that asks for names as fast as it can, and beside the same pod that
-// sends as many ordinary datagrams to another one.
+// benchDNSFlood counts the losses of a neighbour that sends a datagram per millisecond to an echo server, beside a
+// pod that sends DNS queries as fast as it can, and beside the same pod sending as many ordinary datagrams to
+// another one.
 func benchDNSFlood(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "flood"},
@@ -73,11 +73,11 @@ func benchDNSFlood(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return []figure{f}, nil
 }
 
-// lostBy is how many datagrams of a stream to an echo server do not come back.
+// lostBy returns how many datagrams of a stream to an echo server are lost.
 func lostBy(ctx context.Context, from, to *testbed.Pod) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	// A stream that loses something fails, which is no failure here.
+	// A stream with losses fails, which is not an error here.
 	out, err := from.Run(ctx, "sh", "-c", `"$@" || true`, "sh", from.Probe(), "stream", "-to", net.JoinHostPort(to.IP.String(), floodPort),
 		"-count", fmt.Sprint(floodSteps), "-grace", "1s")
 	if err != nil {

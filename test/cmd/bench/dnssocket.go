@@ -24,7 +24,7 @@ const (
 	theirSocket = "127.0.36.54"
 )
 
-// benchDNSSocket is benchDNS without the switch: askers and servers on the loopback.
+// benchDNSSocket is benchDNS without the switch: clients and servers on the loopback.
 func benchDNSSocket(ctx context.Context, bed *testbed.Bed) (figures []figure, err error) {
 	f := figure{Name: "answers to processes of the same machine that ask for names", Goal: fmt.Sprintf("at least %.1f", dnsGoal)}
 	zones, hosts, names := nameserver.NewZones(), strings.Builder{}, []string{}
@@ -59,7 +59,7 @@ func benchDNSSocket(ctx context.Context, bed *testbed.Bed) (figures []figure, er
 	if err := os.WriteFile(file, []byte(hosts.String()), 0o600); err != nil {
 		return nil, err
 	}
-	defer os.Remove(file) // the bed's directory has to be empty in the end
+	defer os.Remove(file) // the bed's directory must be empty at the end
 	reference := exec.CommandContext(ctx, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--addn-hosts="+file,
 		"--listen-address="+theirSocket, "--bind-interfaces", "--local-ttl=30", "--user=root", "--pid-file=")
 	if err := reference.Start(); err != nil {

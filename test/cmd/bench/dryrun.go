@@ -24,8 +24,8 @@ const (
 	besideSamples = 500 // so that five of them are above the p99
 )
 
-// measureDryRun tries an apply of which every other operation is refused, again
-// and again while another client makes tenants; the reference is making tenants alone.
+// measureDryRun repeats the dry run of an apply with every other operation refused, while another client creates
+// tenants; the reference is creating tenants alone.
 func measureDryRun(ctx context.Context, s *site) ([]figure, error) {
 	alone, err := s.beside(ctx, func(ctx context.Context) error {
 		select {
@@ -37,7 +37,7 @@ func measureDryRun(ctx context.Context, s *site) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Written as briefly as possible: the size of a request is limited.
+	// As short as possible: the size of a request is limited.
 	undo, err := s.prepare(ctx, &contivmodel.Tenant{TenantName: "t"})
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func measureDryRun(ctx context.Context, s *site) ([]figure, error) {
 	}}, undo(ctx)
 }
 
-// beside makes and deletes a tenant over and over while something happens again
-// and again, and tells how long each creation took.
+// beside repeatedly creates and deletes a tenant while happens runs repeatedly, and returns how long each creation
+// took.
 func (s *site) beside(ctx context.Context, happens func(context.Context) error) (took []time.Duration, err error) {
 	var enough atomic.Bool
 	happening, ctx := errgroup.WithContext(ctx)

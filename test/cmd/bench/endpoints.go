@@ -11,12 +11,12 @@ import (
 
 const (
 	endpointCount  = 8000 // per run: a few seconds
-	endpointRounds = 3    // runs of each side, in turns; the median counts
+	endpointRounds = 3    // runs of each side, alternating; the median counts
 	recordSize     = 420  // bytes of an endpoint's record in the store
 )
 
-// endpointGoals are the shares of the store's own rate to reach, by clients and
-// the networks that the endpoints are spread over.
+// endpointGoals are the required fractions of the store's own rate, by number of clients and of networks with the
+// endpoints.
 var endpointGoals = []struct {
 	clients, networks int
 	share             float64
@@ -57,7 +57,7 @@ func measureEndpoints(ctx context.Context, s *site) ([]figure, error) {
 	return figures, undo(ctx)
 }
 
-// endpointRate creates endpoints and deletes them unmeasured.
+// endpointRate measures the creation of endpoints, and then deletes them.
 func (s *site) endpointRate(ctx context.Context, clients, networks int) (float64, error) {
 	network := func(i int) string { return wideName(i % networks) }
 	rate, err := spread(ctx, clients, endpointCount, func(ctx context.Context, i int) error {
@@ -72,7 +72,7 @@ func (s *site) endpointRate(ctx context.Context, clients, networks int) (float64
 	return rate, err
 }
 
-// rawRate puts records of the same size and deletes them unmeasured.
+// rawRate measures writes of records with the same size, and then deletes them.
 func (s *site) rawRate(ctx context.Context, clients int) (float64, error) {
 	value := bytes.Repeat([]byte("x"), recordSize)
 	key := func(i int) string { return fmt.Sprintf("/contiv.io/bench/%d", i) }

@@ -18,7 +18,7 @@ type figure struct {
 	Met       bool
 }
 
-// printFigures prints all figures, and fails if one of them is not what it should be.
+// printFigures prints all figures, and returns an error if one of them misses its goal.
 func printFigures(out io.Writer, figures []figure) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nFIGURE\tMEASURED\tREFERENCE\tRATIO\tGOAL\t")

@@ -16,9 +16,8 @@ const (
 	firstGoal      = 300 * time.Millisecond
 )
 
-// benchFirstPod measures the ADD of the first pod that a tenant has on a node,
-// when the tenant has many endpoints elsewhere, whose flows the node has not
-// had until then. The reference is the next pod.
+// benchFirstPod measures the ADD of a tenant's first pod on a node, when the tenant has many endpoints on other
+// nodes, whose flows the node did not have before. The reference is the next pod.
 func benchFirstPod(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if _, err := insideLeader("elsewhere")(ctx, bed); err != nil {
 		return nil, err
@@ -44,7 +43,7 @@ func benchFirstPod(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// fillElsewhere makes endpoints that live on the first node, as far as anybody knows.
+// fillElsewhere creates endpoint records on the first node.
 func fillElsewhere(ctx context.Context, s *site) ([]figure, error) {
 	_, err := s.prepare(ctx, &contivmodel.Tenant{TenantName: "full"},
 		&contivmodel.Network{TenantName: "full", NetworkName: "net", Encap: "vxlan", Subnet: "10.36.0.0/16", Gateway: "10.36.255.254"})

@@ -21,10 +21,10 @@ const (
 	gateway6      = "fd00:38::ffff"
 	servedVIP     = "10.38.0.200"
 	refusedVIP    = "10.38.0.201" // has no providers
-	taker         = "taker"       // the name of the pod that takes datagrams, and whatever else is for a pod
+	taker         = "taker"       // name of the pod that receives datagrams, and all other unicast packets of a flood
 )
 
-// kindOfFlood is what the pod sends, and about whom: the gateway if nothing is said.
+// kindOfFlood is a kind of packets that the pod sends, and their target: the gateway if empty.
 type kindOfFlood struct{ name, kind, to string }
 
 var (
@@ -45,9 +45,9 @@ var (
 	}
 )
 
-// benchFloods counts what a neighbour loses of a datagram per millisecond to a pod of
-// another node and back, beside a pod that sends packets of a kind, as many as it can
-// send ordinary datagrams, and beside as many of these, to another one of its node.
+// benchFloods counts the losses of a neighbour that sends a datagram per millisecond to an echo server on another
+// node, beside a pod that sends as many packets of a kind as it can, and beside as many ordinary datagrams to
+// another pod of its node.
 func benchFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	pods, err := floodedPods(ctx, bed)
 	if err != nil {
@@ -56,7 +56,7 @@ func benchFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return floodAll(ctx, pods, routedFloods)
 }
 
-// floodedPods are those of a routed network with services.
+// floodedPods returns the pods of a routed network with services.
 func floodedPods(ctx context.Context, bed *testbed.Bed) (map[string]*testbed.Pod, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "floods"},
@@ -71,7 +71,7 @@ func floodedPods(ctx context.Context, bed *testbed.Bed) (map[string]*testbed.Pod
 	return attachFlooded(ctx, bed)
 }
 
-// benchBridgedFloods does the same where networks are bridged and everybody gets a copy.
+// benchBridgedFloods does the same in a bridged network, where all endpoints receive a copy.
 func benchBridgedFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"global", "set", "--fwd-mode", "bridge", "--arp-mode", "flood"},
@@ -87,7 +87,7 @@ func benchBridgedFloods(ctx context.Context, bed *testbed.Bed) ([]figure, error)
 	return floodAll(ctx, pods, bridgedFloods)
 }
 
-// attachFlooded attaches the flooder, its neighbours, and a pod far away.
+// attachFlooded attaches the flooding pod, its neighbours, and a pod on another node.
 func attachFlooded(ctx context.Context, bed *testbed.Bed) (map[string]*testbed.Pod, error) {
 	pods := map[string]*testbed.Pod{}
 	for i, name := range []string{"flooder", taker, "neighbour", "far"} {
@@ -134,8 +134,7 @@ func floodAll(ctx context.Context, pods map[string]*testbed.Pod, kinds []kindOfF
 	return figures, nil
 }
 
-// compareFlood takes turns with the flood, of so many packets per second at most, and as
-// many ordinary datagrams.
+// compareFlood alternates between the flood, with at most most packets per second, and as many ordinary datagrams.
 func compareFlood(ctx context.Context, k kindOfFlood, pods map[string]*testbed.Pod, most float64) (figure, error) {
 	var rates, reached, with, without []float64
 	for range floodRounds {
@@ -159,8 +158,8 @@ func compareFlood(ctx context.Context, k kindOfFlood, pods map[string]*testbed.P
 	return f, nil
 }
 
-// lostBeside is what the neighbour loses, and how many packets per second the flooder
-// sent meanwhile. At a rate of 0 it sends as many as it can.
+// lostBeside returns the neighbour's losses, and how many packets per second the flooding pod sent meanwhile. Rate
+// 0 means as many as it can.
 func lostBeside(ctx context.Context, pods map[string]*testbed.Pod, kind, to string, rate float64) (reached, lost float64, err error) {
 	var report struct {
 		Sent    int

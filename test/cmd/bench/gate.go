@@ -14,12 +14,12 @@ import (
 const (
 	gateRounds    = 100
 	gateEndpoints = 12
-	gateRuleGoal  = 1.15 // times as long as where agents reach etcd
+	gateRuleGoal  = 1.15 // relative to agents that access etcd
 )
 
-// benchGateRule compares the time from the request that adds a rule to the first datagram
-// refused on the slowest of three nodes, where agents reach the state through netmasters, with that
-// where they reach etcd: two clusters, in turns.
+// benchGateRule compares the time from the request that adds a rule to the first datagram refused on the slowest
+// of three nodes, where agents access the state through netmasters, with the time where they access etcd: two
+// clusters, alternating.
 func benchGateRule(ctx context.Context, _ *testbed.Bed) (_ []figure, err error) {
 	var clusters [2]*guarded
 	for i, secure := range []bool{true, false} {
@@ -36,7 +36,7 @@ func benchGateRule(ctx context.Context, _ *testbed.Bed) (_ []figure, err error) 
 	var took [2][]time.Duration
 	for round := range gateRounds {
 		for i := range clusters {
-			which := (round + i) % len(clusters) // each is the first as often
+			which := (round + i) % len(clusters) // each is first equally often
 			once, err := clusters[which].turn(ctx)
 			if err != nil {
 				return nil, err
@@ -57,7 +57,7 @@ func benchGateRule(ctx context.Context, _ *testbed.Bed) (_ []figure, err error) 
 	}}, nil
 }
 
-// daemonsOn is a bed whose daemons are ready.
+// daemonsOn returns a bed with ready daemons.
 func daemonsOn(ctx context.Context, config testbed.Config) (*testbed.Bed, error) {
 	bed, err := testbed.New(ctx, config)
 	if err != nil {

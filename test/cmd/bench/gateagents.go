@@ -30,7 +30,7 @@ const (
 	thiefGoal     = 1.2
 )
 
-// gateAgents is how many agents are simulated; CONTIV_BENCH_AGENTS says another number, for a machine that is slower.
+// gateAgents returns the number of simulated agents; CONTIV_BENCH_AGENTS changes it, for slower machines.
 func gateAgents() int {
 	if n, err := strconv.Atoi(os.Getenv("CONTIV_BENCH_AGENTS")); err == nil && n > 0 {
 		return n
@@ -38,10 +38,10 @@ func gateAgents() int {
 	return 1000
 }
 
-// benchGateAgents lets many agents, simulated by one process on the leader's node, follow
-// the state through three netmasters. It counts the watches of etcd and compares the anonymous memory of
-// netmasters with that before. Then a node whose key was stolen does what it may not,
-// as fast as it can, and the requests of another node are timed, with and without, in turns.
+// benchGateAgents makes many agents, simulated by one process on the leader's node, watch the state through three
+// netmasters. It counts the watches of etcd and compares the anonymous memory of netmasters with that before. Then
+// a client with a node's stolen key sends forbidden requests as fast as it can, and the requests of another node
+// are timed, with and without it, alternating.
 func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return append(figures, f...), err
 }
 
-// besideThief times the requests of a node, with and without a thief of another's key, who has joined once.
+// besideThief times the requests of a node, with and without a client that uses another node's stolen key.
 func besideThief(ctx context.Context, crowd func(ctx context.Context, what string) *exec.Cmd) (_ []figure, err error) {
 	victim, err := begin(crowd(ctx, "victim"))
 	if err != nil {
@@ -161,7 +161,7 @@ func besideThief(ctx context.Context, crowd func(ctx context.Context, what strin
 	return figures, nil
 }
 
-// helper is a process that says what it has done, a line at a time, and ends with its input.
+// helper is a process that reports its progress, a line at a time, and ends with its input.
 type helper struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -188,7 +188,7 @@ func (h *helper) tell(what string) error {
 	return err
 }
 
-// answer tells it something and is what it says to that.
+// answer sends a line to the helper and returns its reply.
 func (h *helper) answer(to string) (string, error) {
 	if err := h.tell(to); err != nil {
 		return "", err
@@ -208,8 +208,8 @@ func (h *helper) end() error {
 	return h.cmd.Wait()
 }
 
-// masterMemory is the anonymous memory of each netmaster, its etcd member included, after what it used for a while
-// was given back: Go collects garbage once in two minutes at least. It is the median of a few seconds.
+// masterMemory returns the anonymous memory of each netmaster, its etcd member included, after temporary memory
+// was returned: Go collects garbage at least every two minutes. It is the median over a few seconds.
 func masterMemory(ctx context.Context, bed *testbed.Bed) (sizes []float64, err error) {
 	read := make([][]float64, len(bed.Nodes))
 	wait := time.NewTimer(givenBack)
@@ -235,7 +235,7 @@ func masterMemory(ctx context.Context, bed *testbed.Bed) (sizes []float64, err e
 	return sizes, nil
 }
 
-// etcdWatches is how many watches the members of etcd have.
+// etcdWatches returns the number of watches of the members of etcd.
 func etcdWatches(ctx context.Context, bed *testbed.Bed) (float64, error) {
 	return sumOfMembers(ctx, bed, "etcd_debugging_mvcc_watcher_total")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// benchGateMemory compares the anonymous memory of netmasters through which many simulated agents reach the state with
-// that of netmasters whose members of etcd as many reach, without TLS: two clusters, one after the other, with
-// the same endpoints in them.
+// benchGateMemory compares the anonymous memory of netmasters through which many simulated agents access the state
+// with that of netmasters whose etcd members as many agents access, without TLS: two clusters, one after the
+// other, with the same endpoints.
 func benchGateMemory(ctx context.Context, _ *testbed.Bed) ([]figure, error) {
 	var with [2][]float64
 	for i, secure := range []bool{false, true} {
@@ -37,7 +37,7 @@ func benchGateMemory(ctx context.Context, _ *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// memoryWithAgents is the memory of the netmasters of a cluster of its own, with agents.
+// memoryWithAgents returns the memory of the netmasters of a separate cluster, with agents.
 func memoryWithAgents(ctx context.Context, secure bool) (sizes []float64, err error) {
 	bed, err := daemonsOn(ctx, testbed.Config{Nodes: 3, Secure: secure, Log: os.Stdout})
 	if err != nil {
@@ -71,22 +71,22 @@ func memoryWithAgents(ctx context.Context, secure bool) (sizes []float64, err er
 	return masterMemory(ctx, bed)
 }
 
-// nodeToken is a join token that all simulated agents can use.
+// nodeToken returns a join token for all simulated agents.
 func nodeToken(ctx context.Context, bed *testbed.Bed) (string, error) {
 	token, err := bed.Netctl(ctx, "token", "create", "--role", "node", "--uses", strconv.Itoa(gateAgents()+10), "-q")
 	return strings.TrimSpace(token), err
 }
 
-// crowdOn is the command that runs simulated nodes on a node.
+// crowdOn returns the command that runs simulated nodes on a node.
 func crowdOn(ctx context.Context, n *testbed.Node, urls []string, token, what string) *exec.Cmd {
 	args := []string{"env", "CONTIV_BENCH_TOKEN=" + token, "CONTIV_BENCH_AGENTS=" + strconv.Itoa(gateAgents()), n.Tool("bench"), "crowd", strings.Join(urls, ","), what}
-	if what == "thief" { // he has a processor of his own elsewhere
+	if what == "thief" { // in reality it would have its own processor
 		args = append([]string{"nice", "-n", "19"}, args...)
 	}
 	return n.Command(ctx, args...)
 }
 
-// inMiB are sizes as figures show them.
+// inMiB formats sizes for figures.
 func inMiB(sizes []float64) string {
 	var shown []string
 	for _, size := range sizes {

@@ -16,10 +16,10 @@ const (
 	growthPresent = 10000
 	growthRounds  = 300
 	growthGoal    = 1.2
-	growthClients = 16 // that fill in endpoints
+	growthClients = 16 // that create endpoints
 )
 
-// growing is a kind of object whose cost must not grow with how many there are.
+// growing is a kind of object whose cost must not grow with the number of objects.
 type growing struct {
 	kind   string
 	fill   func(ctx context.Context, s *site, tenant string) (undo func(context.Context) error, err error)
@@ -37,8 +37,8 @@ var growth = []growing{
 	}},
 }
 
-// measureGrowth compares adding one object, through REST, to ten thousand of
-// its kind with adding it to none, before there were any and after.
+// measureGrowth compares adding one object, through REST, to ten thousand of its kind with adding it to none,
+// before they exist and after.
 func measureGrowth(ctx context.Context, s *site) ([]figure, error) {
 	var figures []figure
 	for _, g := range growth {
@@ -78,7 +78,7 @@ func measureGrowth(ctx context.Context, s *site) ([]figure, error) {
 	return figures, nil
 }
 
-// oneMore adds objects one after the other and tells how long each took.
+// oneMore adds objects one after the other and returns how long each took.
 func (s *site) oneMore(ctx context.Context, g growing) ([]time.Duration, error) {
 	if err := quiet(ctx); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func removed(object func(string, int) contivmodel.Object) func(context.Context, 
 	}
 }
 
-// filled fills in objects by one apply.
+// filled creates objects by one apply.
 func filled(objects func(string, int) []client.Operation) func(context.Context, *site, string) (func(context.Context) error, error) {
 	return func(ctx context.Context, s *site, tenant string) (func(context.Context) error, error) {
 		operations := objects(tenant, growthPresent)
@@ -144,8 +144,8 @@ func fillEndpoints(ctx context.Context, s *site, tenant string) (func(context.Co
 	}, err
 }
 
-// quiet waits until the machine has little to do, so that what the agents
-// still make of the objects before is not measured, but not for ever.
+// quiet waits, for a limited time, until the machine is nearly idle, so that the agents' work for the objects
+// before is not measured.
 func quiet(ctx context.Context) error {
 	const interval, tries, idleShare = time.Second, 30, 0.7
 	for range tries {
@@ -169,7 +169,7 @@ func quiet(ctx context.Context) error {
 	return nil
 }
 
-// processorTime is the first line of /proc/stat: what processors did, in ticks.
+// processorTime returns the times in the first line of /proc/stat, in ticks.
 func processorTime() (idle, all float64, err error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	idleGoal = 0.1 // reads per second and agent
 )
 
-// benchIdle counts what the members of etcd are asked while nothing happens,
-// with the agents and without them; the difference is theirs.
+// benchIdle counts the reads of the members of etcd while nothing happens, with the agents and without them; the
+// difference is due to the agents.
 func benchIdle(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if err := quiet(ctx); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func benchIdle(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// reads is how many ranges the members of etcd answer in a second.
+// reads returns the rate of range requests to the members of etcd, per second.
 func reads(ctx context.Context, bed *testbed.Bed) (float64, error) {
 	before, err := ranges(ctx, bed)
 	if err != nil {
@@ -68,13 +68,14 @@ func reads(ctx context.Context, bed *testbed.Bed) (float64, error) {
 	return (after - before) / time.Since(began).Seconds(), err
 }
 
-// ranges is how many calls of Range the members of etcd have answered. A
-// transaction that reads is not among them, and none of an agent does.
+// ranges returns the number of Range calls that the members of etcd have answered. Transactions with reads are not
+// counted; agents do not use them.
 func ranges(ctx context.Context, bed *testbed.Bed) (float64, error) {
 	return sumOfMembers(ctx, bed, `grpc_server_handled_total{grpc_code="OK",grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"}`)
 }
 
-// sumOfMembers is the sum of a metric over the members of etcd. One that does not show it counts as none: nobody has asked it yet.
+// sumOfMembers returns the sum of a metric over the members of etcd. A member without it counts as zero: it had no
+// such request.
 func sumOfMembers(ctx context.Context, bed *testbed.Bed, metric string) (all float64, err error) {
 	for _, n := range bed.Nodes {
 		text, err := storeMetrics(ctx, n)
@@ -95,7 +96,7 @@ func sumOfMembers(ctx context.Context, bed *testbed.Bed, metric string) (all flo
 	return all, nil
 }
 
-// storeMetrics is what the member of etcd on a node tells of itself.
+// storeMetrics returns the metrics of the etcd member on a node.
 func storeMetrics(ctx context.Context, n *testbed.Node) (string, error) {
 	conf, err := n.StoreFilesOutside().Client()
 	if err != nil {
@@ -105,7 +106,7 @@ func storeMetrics(ctx context.Context, n *testbed.Node) (string, error) {
 	return get(ctx, &client, n.StoreURL()+"/metrics")
 }
 
-// get is the body of a successful answer.
+// get returns the body of a successful response.
 func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// inside are the measurements made by a client on the leader's own node, by
-// the word that starts them there.
+// inside are the measurements made by a client on the leader's own node, by their argument there.
 var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"endpoints": measureEndpoints,
 	"dryrun":    measureDryRun,
@@ -42,7 +41,7 @@ var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"kubenode":   measureKubeNode,
 }
 
-// insideLeader runs one of them.
+// insideLeader returns a measurement that runs one of them.
 func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, error) {
 	return func(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		leader, err := bed.Leader(ctx)
@@ -63,10 +62,10 @@ func insideLeader(name string) func(context.Context, *testbed.Bed) ([]figure, er
 	}
 }
 
-// siteTime bounds one request.
+// siteTime limits one request.
 const siteTime = time.Minute
 
-// site is what a measurement inside has before it: netmaster, and the store beneath it.
+// site has the clients of a measurement inside: of netmaster, and of its store.
 type site struct {
 	*client.Client
 	db   *objdb.DB
@@ -98,7 +97,7 @@ func (s *site) close() {
 	s.db.Close()
 }
 
-// runInside is the other end of insideLeader.
+// runInside runs a measurement for insideLeader.
 func runInside(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("inside", flag.ContinueOnError)
 	netmaster := flags.String("netmaster", "", "URL of netmaster")
@@ -126,7 +125,7 @@ func runInside(ctx context.Context, args []string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(figures)
 }
 
-// post calls a route that is not of the object model.
+// post sends a request to a route outside of the object model.
 func (s *site) post(ctx context.Context, path string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -136,7 +135,7 @@ func (s *site) post(ctx context.Context, path string, body any) error {
 	return err
 }
 
-// do tells how long the answer is.
+// do sends a request and returns the length of the response.
 func (s *site) do(ctx context.Context, method, path string, body io.Reader) (size int, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
@@ -154,7 +153,7 @@ func (s *site) do(ctx context.Context, method, path string, body io.Reader) (siz
 	return len(answer), err
 }
 
-// remove undoes an apply.
+// remove reverts an apply.
 func (s *site) remove(ctx context.Context, operations []client.Operation) error {
 	inverse := make([]client.Operation, len(operations))
 	for i, o := range operations {
@@ -164,7 +163,7 @@ func (s *site) remove(ctx context.Context, operations []client.Operation) error 
 	return err
 }
 
-// prepare applies a few objects that a measurement needs, and returns what removes them.
+// prepare applies a few objects for a measurement, and returns a function that removes them.
 func (s *site) prepare(ctx context.Context, objects ...contivmodel.Object) (undo func(context.Context) error, err error) {
 	operations := make([]client.Operation, len(objects))
 	for i, o := range objects {
@@ -174,7 +173,7 @@ func (s *site) prepare(ctx context.Context, objects ...contivmodel.Object) (undo
 	return func(ctx context.Context) error { return s.remove(ctx, operations) }, err
 }
 
-// spread does something n times by as many clients, and tells the rate per second.
+// spread calls operation n times from a number of clients, and returns the rate per second.
 func spread(ctx context.Context, clients, n int, operation func(ctx context.Context, i int) error) (float64, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -197,7 +196,7 @@ func spread(ctx context.Context, clients, n int, operation func(ctx context.Cont
 	return float64(n) / time.Since(started).Seconds(), err
 }
 
-// timed tells how long something takes.
+// timed returns how long work takes.
 func timed(work func() error) (time.Duration, error) {
 	started := time.Now()
 	err := work()

@@ -14,12 +14,12 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Objects of Kubernetes as clusters have them, for the simulated API server.
+// Typical Kubernetes objects, for the simulated API server.
 
-// kubeAddress is where the simulated API server listens on its node.
+// kubeAddress is the address of the simulated API server on its node.
 const kubeAddress = "127.0.0.1:6443"
 
-// followKube has the netmasters of a bed that are not started yet follow that API server.
+// followKube configures the netmasters of a bed, which are not started yet, to watch that API server.
 func followKube(ctx context.Context, bed *testbed.Bed) error {
 	for _, n := range bed.Nodes {
 		if _, err := n.Run(ctx, "sh", "-ec", `mkdir -p /var/contiv/config && printf %s "$1" > /var/contiv/config/contiv.json`, "sh",
@@ -43,7 +43,7 @@ func kubeRange(cidr string) *networkingv1.ServiceCIDR {
 	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr}}}
 }
 
-// kubePod is a pod of a deployment, that runs.
+// kubePod returns a running pod of a deployment.
 func kubePod(namespace, name, node, address string, labels map[string]string) *corev1.Pod {
 	all := map[string]string{"pod-template-hash": "5d4f8c7b9d", "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/part-of": "store"}
 	for key, value := range labels {
@@ -76,18 +76,18 @@ func kubePod(namespace, name, node, address string, labels map[string]string) *c
 	}
 }
 
-// kubeUID is that of a pod.
+// kubeUID returns the UID of a pod.
 func kubeUID(namespace, name string) types.UID { return types.UID("uid-" + namespace + "-" + name) }
 
-// managedFields are as long as those of a pod usually are.
+// managedFields have the usual length of those of a pod.
 const managedFields = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/port":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},` +
 	`"f:ownerReferences":{".":{},"k:{\"uid\":\"8c0e6f5a-7b34-4f3e-9d0c-6a1f2e3d4c5b\"}":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{".":{},` +
 	`"k:{\"name\":\"LOG_LEVEL\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:ports":{".":{},"k:{\"containerPort\":8080,\"protocol\":\"TCP\"}":` +
 	`{".":{},"f:containerPort":{},"f:name":{},"f:protocol":{}}},"f:resources":{},"f:terminationMessagePath":{},"f:terminationMessagePolicy":{}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},` +
 	`"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}`
 
-// kubePolicy lets pods of an app be reached, at a port, by those of other apps of their own
-// namespace and of another.
+// kubePolicy returns a policy that admits connections to pods of an app, at a port, from pods of other apps of the
+// same namespace and of another one.
 func kubePolicy(namespace, name, app string, from []string, other string, port int) *networkingv1.NetworkPolicy {
 	at := intstr.FromInt32(int32(port))
 	peers := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: other}}}}
@@ -102,14 +102,14 @@ func kubePolicy(namespace, name, app string, from []string, other string, port i
 		}}
 }
 
-// kubeService is a service of TCP.
+// kubeService returns a TCP service.
 func kubeService(namespace, name, address string, port int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name)},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: address, ClusterIPs: []string{address}, Selector: map[string]string{"app": name},
 			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromString("http")}}}}
 }
 
-// kubeSlice has pods behind a service.
+// kubeSlice returns the endpoint slice of a service with pods.
 func kubeSlice(service *corev1.Service, port int32, pods ...*corev1.Pod) *discoveryv1.EndpointSlice {
 	name, protocol, yes := "http", corev1.ProtocolTCP, true
 	s := &discoveryv1.EndpointSlice{
@@ -124,5 +124,5 @@ func kubeSlice(service *corev1.Service, port int32, pods ...*corev1.Pod) *discov
 	return s
 }
 
-// addressIn is an address of a /8 or /16 by its number.
+// addressIn returns an address of a /8 or /16 by number.
 func addressIn(format string, i int) string { return fmt.Sprintf(format, i>>8, i&255) }

@@ -31,10 +31,10 @@ const (
 	kubeChangeGoal = 20 * time.Millisecond
 )
 
-// benchKubeLeader has the leader follow an API server with 10,000 pods, 2,000 policies and
-// 2,000 services, and reads its anonymous memory, its etcd member included. Then labels of pods
-// change, one after the other: that takes until the pod's record names its new class.
-// The reference is a bare transaction in the same store after each.
+// benchKubeLeader makes the leader watch an API server with 10,000 pods, 2,000 policies and 2,000 services, and
+// reads its anonymous memory, its etcd member included. Then labels of pods change, one after the other: it
+// measures the time until the pod's record has its new class. The reference is a plain transaction in the same
+// store after each.
 func benchKubeLeader(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func benchKubeLeader(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, figures...), nil
 }
 
-// crowdOf is a cluster with many pods, policies and services.
+// crowdOf returns a cluster with many pods, policies and services.
 func crowdOf() (objects []kubeapi.Object, pods []*corev1.Pod) {
 	objects = append(objects, kubeRange("10.96.0.0/16"))
 	for i := range kubeNodes {
@@ -85,7 +85,7 @@ func crowdOf() (objects []kubeapi.Object, pods []*corev1.Pod) {
 
 func appName(i int) string { return fmt.Sprintf("app%d", i) }
 
-// measureKubeLeader is the API server of benchKubeLeader.
+// measureKubeLeader runs the API server of benchKubeLeader, and measures.
 func measureKubeLeader(ctx context.Context, s *site) ([]figure, error) {
 	api, stop, err := serveKube()
 	if err != nil {
@@ -165,14 +165,14 @@ func serveKube() (api *kubeapi.Server, stop func(), err error) {
 	}, nil
 }
 
-// records are those of pods in the state, as they come.
+// records are the records of pods in the state, kept up to date.
 type records struct {
 	stop func()
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced
+	changed chan struct{} // closed and replaced at each change
 	classes map[string]uint16
-	classed int // how many have one
+	classed int // number of records with a class
 }
 
 func watchRecords(ctx context.Context, s *site) *records {
@@ -191,7 +191,7 @@ func watchRecords(ctx context.Context, s *site) *records {
 	return r
 }
 
-// take takes over what is written.
+// take applies changes.
 func (r *records) take(b mirror.Batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,10 +213,10 @@ func (r *records) class(key string) uint16 {
 	return r.classes[key]
 }
 
-// recordsLimit is how long a wait for records may take.
+// recordsLimit limits the wait for records.
 const recordsLimit = 5 * time.Minute
 
-// wait waits until something holds of the records.
+// wait waits until a condition on the records holds.
 func (r *records) wait(ctx context.Context, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, recordsLimit)
 	defer cancel()
@@ -235,11 +235,11 @@ func (r *records) wait(ctx context.Context, what string, holds func() bool) erro
 	}
 }
 
-// classIn is the class in a pod's record; 0: none.
+// classIn returns the class in a pod's record; 0: none.
 func classIn(record []byte) uint16 {
 	var pod mastercfg.K8sPod
 	if json.Unmarshal(record, &pod) != nil || !pod.Classed {
-		return 0 // it is gone, or not written to the end
+		return 0 // deleted, or incomplete
 	}
 	return pod.Class
 }

@@ -30,7 +30,7 @@ const (
 	nodeServices = 1000
 	behindEach   = 5 // pods behind a service
 	nodeChanges  = 100
-	nodeColds    = 3 // times that all come at once; the median counts
+	nodeColds    = 3 // number of times that all are added at once; the median counts
 
 	policyChangeGoal  = 100 * time.Millisecond
 	policiesColdGoal  = 2 * time.Second
@@ -38,10 +38,10 @@ const (
 	servicesColdGoal  = 3 * time.Second
 )
 
-// benchKubeNode has a node with 200 pods of Kubernetes, which the leader follows at a simulated API
-// server. All is measured from the API server's change to the switch: the fate of a datagram per
-// millisecond, or all flows there. What is at once is there once before, so that it is known how many
-// flows it has; the reference is the time until the state has it. At last the agent starts with an empty switch.
+// benchKubeNode measures a node with 200 pods of Kubernetes, which the leader watches at a simulated API server.
+// All times are from the change at the API server to the switch: the fate of a datagram per millisecond, or the
+// presence of all flows. Objects that are added at once are added once before, to learn the number of their flows;
+// the reference is the time until the state has them. Finally the agent is started with an empty switch.
 func benchKubeNode(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	figures, err := insideLeader("kubenode")(ctx, bed)
 	if err != nil {
@@ -56,7 +56,7 @@ func benchKubeNode(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return append(figures, tracked, cold), err
 }
 
-// compareTracked compares iperf3 between pods, whose connections are tracked, with that on a bare bridge.
+// compareTracked compares iperf3 between pods, whose connections are tracked, with iperf3 over a bare bridge.
 func compareTracked(ctx context.Context, n *testbed.Node) (figure, error) {
 	var ends []netnsRunner
 	for _, name := range []string{"free-0", "free-1"} {
@@ -81,7 +81,7 @@ func compareTracked(ctx context.Context, n *testbed.Node) (figure, error) {
 	return compareTCP(ctx, "TCP between pods that are tracked, same node", "bare bridge", 0.9, ends[0], ends[1], ends[2], ends[3])
 }
 
-// coldAgent starts the agent with a switch that has lost its flows.
+// coldAgent measures the start of the agent with a switch that has lost its flows.
 func coldAgent(ctx context.Context, n *testbed.Node) (figure, error) {
 	count := func() (int, error) {
 		out, err := n.Run(ctx, flowsCommand...)
@@ -115,7 +115,7 @@ func coldAgent(ctx context.Context, n *testbed.Node) (figure, error) {
 	}, err
 }
 
-// flowsCommand is the command that counts the flows of a node.
+// flowsCommand counts the flows of a node.
 var flowsCommand = []string{"ovs-ofctl", "-O", "OpenFlow13", "dump-aggregate", ovsd.DefaultBridge}
 
 func flowsIn(aggregate string) (n int, err error) {
@@ -126,14 +126,14 @@ func flowsIn(aggregate string) (n int, err error) {
 	return n, err
 }
 
-// kubeBed is what measureKubeNode works with, on the node itself.
+// kubeBed is the environment of measureKubeNode, on the node itself.
 type kubeBed struct {
 	*site
 	api  *kubeapi.Server
 	pods []*corev1.Pod
 }
 
-// measureKubeNode is the API server of benchKubeNode.
+// measureKubeNode runs the API server of benchKubeNode, and measures.
 func measureKubeNode(ctx context.Context, s *site) ([]figure, error) {
 	api, stop, err := serveKube()
 	if err != nil {
@@ -155,7 +155,7 @@ func measureKubeNode(ctx context.Context, s *site) ([]figure, error) {
 	return append(policies, services...), nil
 }
 
-// addPods attaches all pods, and two that no policy is about. The first serves as an echo.
+// addPods attaches all pods, and two without policies. The first serves as an echo server.
 func (b *kubeBed) addPods(ctx context.Context) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -184,12 +184,12 @@ func (b *kubeBed) addPods(ctx context.Context) error {
 
 func nodeSpace(i int) string { return fmt.Sprintf("space%d", i) }
 
-// attach gives a pod its interface, as a runtime of containers does.
+// attach attaches a pod, as a container runtime does.
 func (b *kubeBed) attach(ctx context.Context, p *corev1.Pod) error {
 	if _, err := command(ctx, "ip", "netns", "add", p.Name); err != nil {
 		return err
 	}
-	if _, err := command(ctx, "ip", "-n", p.Name, "link", "set", "lo", "up"); err != nil { // servers look there which versions of IP there are
+	if _, err := command(ctx, "ip", "-n", p.Name, "link", "set", "lo", "up"); err != nil { // servers detect the supported IP families by it
 		return err
 	}
 	args := fmt.Sprintf("CNI_ARGS=K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;K8S_POD_UID=%s", p.Namespace, p.Name, p.UID)
@@ -210,7 +210,7 @@ func (b *kubeBed) attach(ctx context.Context, p *corev1.Pod) error {
 	return b.api.Put(p)
 }
 
-// tool is the path of one of the programs beside this one.
+// tool returns the path of one of the programs beside this one.
 func tool(name string) string {
 	own, err := os.Executable()
 	if err != nil {
@@ -219,7 +219,7 @@ func tool(name string) string {
 	return filepath.Join(filepath.Dir(own), name)
 }
 
-// command runs one and returns its output.
+// command runs a command and returns its output.
 func command(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
 	var failed *exec.ExitError
@@ -232,7 +232,7 @@ func command(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// policies measures 1,000 policies at once, and beside them one that changes.
+// policies measures 1,000 policies at once, and then changes of one policy.
 func (b *kubeBed) policies(ctx context.Context) ([]figure, error) {
 	var all []kubeapi.Object
 	for i := range nodePolicies {
@@ -259,7 +259,7 @@ func (b *kubeBed) policies(ctx context.Context) ([]figure, error) {
 	return append([]figure{cold.figure}, took.figures(fmt.Sprintf("policy change to enforcement p99, %d policies, %d pods", nodePolicies, nodePods), policyChangeGoal)...), nil
 }
 
-// services measures 1,000 services at once, and beside them one whose only pod comes and goes.
+// services measures 1,000 services at once, and then one whose only pod is repeatedly added and removed.
 func (b *kubeBed) services(ctx context.Context) ([]figure, error) {
 	var all []kubeapi.Object
 	for i := range nodeServices {

@@ -17,14 +17,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// timedFigure is a figure with the time that it is about.
+// timedFigure is a figure with its time.
 type timedFigure struct {
 	figure
 	took time.Duration
 }
 
-// atOnce puts objects all at once, again and again, and tells how long it takes until the switch has all
-// flows for them. keys is how many there are in the state then.
+// atOnce repeatedly adds objects all at once, and measures how long it takes until the switch has all their flows.
+// keys is the number of their keys in the state.
 func (b *kubeBed) atOnce(ctx context.Context, objects []kubeapi.Object, prefix string, keys int) (f timedFigure, err error) {
 	state := b.follow(ctx, mastercfg.StateRoot)
 	defer state.stop()
@@ -71,7 +71,7 @@ func (b *kubeBed) atOnce(ctx context.Context, objects []kubeapi.Object, prefix s
 	return f, nil
 }
 
-// followed is what the state has of a prefix.
+// followed mirrors a prefix of the state.
 type followed struct {
 	mirror *mirror.Mirror
 	stop   func()
@@ -79,7 +79,7 @@ type followed struct {
 	mu       sync.Mutex
 	keys     map[string]struct{}
 	revision int64     // of the last change
-	changed  time.Time // when that came
+	changed  time.Time // when that arrived
 }
 
 func (b *kubeBed) follow(ctx context.Context, prefix string) *followed {
@@ -121,15 +121,15 @@ func (f *followed) known(prefix string) (n int) {
 	return n
 }
 
-// last is the revision of the last change, and when it came.
+// last returns the revision of the last change, and its time of arrival.
 func (f *followed) last() (revision int64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision, f.changed
 }
 
-// changedAfter is when the last change came, which is awaited if that was before a time: what the
-// agent has read and programmed may not have come here yet.
+// changedAfter returns when the last change arrived, and waits for one if that was before began: this mirror may
+// be behind the agent.
 func (f *followed) changedAfter(ctx context.Context, began time.Time) (at time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -145,7 +145,7 @@ func (f *followed) changedAfter(ctx context.Context, began time.Time) (at time.T
 // settleTime is far more than anything here takes.
 const settleTime = time.Minute
 
-// settle waits until the leader has written all that it knows, the agent has read that, and the switch has it.
+// settle waits until the leader has written all its changes, the agent has read them, and the switch has them.
 func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err error) {
 	soon, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -154,7 +154,7 @@ func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err e
 		if err != nil || waiting > 0 {
 			return cmp.Or(err, fmt.Errorf("%.0f objects are not written yet", waiting))
 		}
-		_, now, err := b.db.List(ctx, mastercfg.K8sNodePrefix) // of few keys, for the store's revision
+		_, now, err := b.db.List(ctx, mastercfg.K8sNodePrefix) // few keys, to get the store's revision
 		if err == nil {
 			err = state.mirror.WaitRevision(ctx, now)
 		}
@@ -178,12 +178,12 @@ func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err e
 	return b.flows(ctx)
 }
 
-// agentURL is where the agent of the node tells how it is.
+// agentURL is the agent's URL for metrics on its node.
 const agentURL = "http://127.0.0.1:9090"
 
-// metric is the sum of those whose name and labels begin with a text.
+// metric returns the sum of the metrics whose name and labels begin with a text.
 func (b *kubeBed) metric(ctx context.Context, url, name string) (sum float64, err error) {
-	body, err := get(ctx, http.DefaultClient, url+"/metrics") // b.http asks netmaster, whatever the URL
+	body, err := get(ctx, http.DefaultClient, url+"/metrics") // b.http connects to netmaster for every URL
 	if err != nil {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ func (b *kubeBed) metric(ctx context.Context, url, name string) (sum float64, er
 	return sum, nil
 }
 
-// flows counts those of the switch.
+// flows returns the number of flows of the switch.
 func (b *kubeBed) flows(ctx context.Context) (int, error) {
 	out, err := command(ctx, flowsCommand...)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 const (
 	podTurns     = 4   // of each side: pods one after the other, then many at once
-	podsInATurn  = 32  // one after the other, so that a 99th percentile is of more than the slowest one
-	podsAtOnce   = 100 // in all turns but the first
+	podsInATurn  = 32  // one after the other, so many that the 99th percentile is not only the slowest one
+	podsAtOnce   = 100 // in all turns except the first
 	podLimit     = 4 * time.Minute
 	podGoal      = 1.1
 	podsOnceGoal = 1.0
@@ -27,7 +27,7 @@ const (
 	podsPath = "/api/v1/namespaces/default/pods"
 )
 
-// side is whose network pods have.
+// side is the network implementation of pods.
 type side string
 
 const (
@@ -35,21 +35,22 @@ const (
 	theirs side = "bridge + host-local"
 )
 
-// podBench measures how long pods take on a node of a cluster, from the moment that the API server is asked for
-// them until it says that they are ready.
+// podBench measures how long pods take on a node of a cluster, from the request to the API server until it reports
+// them as ready.
 type podBench struct {
 	*cluster.Cluster
 	api   *cluster.API
 	node  *testbed.Node
 	seen  *podStates
-	count int // of pods so far
+	count int // number of pods so far
 
 	single, once map[side][]time.Duration
-	strays       map[side][]string // pods of a side that were made when the other was chosen
+	strays       map[side][]string // pods created for the other side
 }
 
-// benchKubePods compares that with pods whose network is by the CNI project's bridge and host-local, on the same
-// node in turns. Every pod is known to our leader, and none of the reference has anything of us on the node.
+// benchKubePods compares that with pods in a network of the CNI project's bridge and host-local, on the same node,
+// alternating. The project's leader knows every pod; pods of the reference have nothing of the project on the
+// node.
 func benchKubePods(ctx context.Context, c *cluster.Cluster) (_ []figure, err error) {
 	api, err := c.API()
 	if err != nil {
@@ -81,7 +82,7 @@ func compared(name string, mine, reference time.Duration, goal float64) figure {
 		Goal: fmt.Sprintf("at most %.1f", goal), Met: ratio <= goal}
 }
 
-// each lists what was measured, in the order of the turns.
+// each lists the measured times, in order.
 func each(all []time.Duration) string {
 	var texts []string
 	for _, one := range all {
@@ -90,8 +91,8 @@ func each(all []time.Duration) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// turn measures one side: some pods one after the other, and many at once. The other side's pods, and what the
-// runtime reads anew, are out of the way before.
+// turn measures one side: some pods one after the other, and many at once. Before, the other side's pods are out
+// of the way, and the runtime has reloaded its configuration.
 func (b *podBench) turn(ctx context.Context, s side, many bool) error {
 	ctx, cancel := context.WithTimeout(ctx, podLimit)
 	defer cancel()
@@ -131,8 +132,8 @@ func (b *podBench) turn(ctx context.Context, s side, many bool) error {
 	return nil
 }
 
-// choose has new pods be of one side. A pod of the other side stays until that one is chosen again, since only
-// its plugin can give back what the pod has.
+// choose selects the side of new pods. A pod of the other side is retained until that side is selected again,
+// since only its plugin can release its resources.
 func (b *podBench) choose(ctx context.Context, s side) error {
 	change := func() error { return b.Refer(ctx, b.node, "bridge") }
 	if s == ours {
@@ -141,7 +142,7 @@ func (b *podBench) choose(ctx context.Context, s side) error {
 	if err := change(); err != nil {
 		return err
 	}
-	if err := testkit.Poll(ctx, func() error { // the runtime reads its configuration when it likes
+	if err := testkit.Poll(ctx, func() error { // the runtime reloads its configuration at some time
 		name := b.name()
 		if _, err := b.run(ctx, []string{name}); err != nil {
 			return err
@@ -168,7 +169,7 @@ func (b *podBench) name() string {
 	return "bench-" + strconv.Itoa(b.count)
 }
 
-// run makes pods and tells how long it takes until all are ready.
+// run creates pods and returns how long it takes until all are ready.
 func (b *podBench) run(ctx context.Context, names []string) (time.Duration, error) {
 	began := time.Now()
 	if _, err := spread(ctx, 16, len(names), func(ctx context.Context, i int) error { return b.create(ctx, names[i]) }); err != nil {
@@ -184,7 +185,7 @@ func (b *podBench) run(ctx context.Context, names []string) (time.Duration, erro
 	return last.Sub(began), err
 }
 
-// end deletes pods and waits until nothing of them is left at the API server: their sandboxes are gone then.
+// end deletes pods and waits until the API server no longer has them: then their sandboxes are removed.
 func (b *podBench) end(ctx context.Context, names []string) error {
 	if _, err := spread(ctx, 16, len(names), func(ctx context.Context, i int) error {
 		return b.api.Do(ctx, http.MethodDelete, podsPath+"/"+names[i], map[string]any{}, nil)
@@ -203,14 +204,14 @@ func (b *podBench) create(ctx context.Context, name string) error {
 	}, nil)
 }
 
-// podState is what has been seen of a pod.
+// podState is the observed state of a pod.
 type podState struct {
-	ready   time.Time // when it was seen to be, first
+	ready   time.Time // when it was first seen to be ready
 	address string
 	gone    bool
 }
 
-// seePod reads what the API server says of a pod.
+// seePod records the state of a pod that the API server reports.
 func (s *podState) seePod(object json.RawMessage, gone bool) (name string, err error) {
 	var pod struct {
 		Metadata struct{ Name string }

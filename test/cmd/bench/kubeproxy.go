@@ -11,9 +11,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// benchKubeProxy compares connections to a service of Kubernetes between two of our pods with those between two
-// pods that the CNI project's ptp serves, whose service is by kube-proxy in mode nftables, on the same node
-// in turns. Ours pass the switch's userspace datapath where the kernel has none, theirs the kernel.
+// benchKubeProxy compares connections to a Kubernetes service between two pods of the project with those between
+// two pods of the CNI project's ptp, whose service is implemented by kube-proxy in mode nftables, on the same
+// node, alternating. The former pass the switch's userspace datapath if there is no kernel datapath, the latter
+// the kernel.
 func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, podLimit)
 	defer cancel()
@@ -21,7 +22,7 @@ func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 	if _, err := c.StartProxy(n); err != nil {
 		return nil, err
 	}
-	clients, addresses := map[side][]*cluster.Pod{}, map[side]string{} // a client for each round, as in benchServices
+	clients, addresses := map[side][]*cluster.Pod{}, map[side]string{} // one client per round, as in benchServices
 	for _, s := range []side{ours, theirs} {
 		if s == theirs {
 			if err := c.Refer(ctx, n, "ptp"); err != nil {
@@ -56,7 +57,7 @@ func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 	}
 	rates := map[side][]float64{}
 	for _, s := range []side{ours, theirs} {
-		if err := testkit.Poll(ctx, func() error { // the service is known to its proxy
+		if err := testkit.Poll(ctx, func() error { // wait until its proxy knows the service
 			_, err := dial(s, 0, "100ms")
 			return err
 		}); err != nil {
@@ -79,10 +80,10 @@ func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 	}}, nil
 }
 
-// startOf starts a pod on the last node that is of one side.
+// startOf starts a pod of one side on the last node.
 func startOf(ctx context.Context, c *cluster.Cluster, s side, what string) (p *cluster.Pod, err error) {
 	tries := 0
-	err = testkit.Poll(ctx, func() error { // the runtime reads its configuration when it likes
+	err = testkit.Poll(ctx, func() error { // the runtime reloads its configuration at some time
 		name := fmt.Sprintf("%s-%.4s-%d", what, s, tries)
 		tries++
 		if p, err = c.StartPod(ctx, name, c.Nodes[len(c.Nodes)-1]); err == nil && strings.HasPrefix(p.IP, cluster.ReferenceAddresses) != (s == theirs) {
@@ -93,7 +94,7 @@ func startOf(ctx context.Context, c *cluster.Cluster, s side, what string) (p *c
 	return p, err
 }
 
-// serviceOf makes a service of a pod, and returns its address.
+// serviceOf creates a service for a pod, and returns its address.
 func serviceOf(ctx context.Context, c *cluster.Cluster, server *cluster.Pod) (string, error) {
 	api, err := c.API()
 	if err != nil {
@@ -109,7 +110,7 @@ func serviceOf(ctx context.Context, c *cluster.Cluster, server *cluster.Pod) (st
 	return made.Spec.ClusterIP, err
 }
 
-// rateOf is what a probe that dials has to say: connections per second.
+// rateOf returns the connections per second in the report of probe dial.
 func rateOf(client, said string) (float64, error) {
 	var report struct {
 		Connections, Failed int
@@ -119,7 +120,7 @@ func rateOf(client, said string) (float64, error) {
 	if err := json.Unmarshal([]byte(said), &report); err != nil {
 		return 0, err
 	}
-	if report.Connections == 0 || report.Failed > report.Connections/100 { // those under way at the end
+	if report.Connections == 0 || report.Failed > report.Connections/100 { // those in progress at the end
 		return 0, fmt.Errorf("%s: %d connections, %d failed, such as: %s", client, report.Connections, report.Failed, report.LastError)
 	}
 	return float64(report.Connections) / report.Seconds, nil

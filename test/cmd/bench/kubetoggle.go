@@ -13,21 +13,21 @@ import (
 	"github.com/contiv/netplugin/test/scenario"
 )
 
-// echoPort is where the first pod answers.
+// echoPort is the echo port of the first pod.
 const echoPort = 7
 
-// steady is how long a client's fate has lasted before it is changed: longer than an answer may take.
+// steady is how long a client's connectivity must have been stable before a change: longer than a reply may take.
 const steady = 150 * time.Millisecond
 
-// toggled is how long each of many changes took.
+// toggled has the times of many changes.
 type toggled struct {
-	seen   []time.Duration // until a client had no answers of the server, or some again
+	seen   []time.Duration // until a client's replies from the server stopped, or resumed
 	stated []time.Duration // until the state had it
-	bare   []time.Duration // a bare transaction in the same store after each: less than that no state takes
-	spent  []figure        // by whom
+	bare   []time.Duration // a plain transaction in the same store after each: the minimum for any state change
+	spent  []figure        // processor time, by process
 }
 
-// figures compares both.
+// figures compares the two.
 func (t toggled) figures(name string, goal time.Duration) []figure {
 	p99, reference := scenario.Percentile(t.seen, 99), scenario.Percentile(t.stated, 99)
 	return append([]figure{{
@@ -38,8 +38,8 @@ func (t toggled) figures(name string, goal time.Duration) []figure {
 	}}, t.spent...)
 }
 
-// toggle puts one of two objects after the other, which change something below a prefix of the state,
-// and measures how long it takes until a client has no answers of the server, or some again.
+// toggle alternates between two objects, which changes something below a prefix of the state, and measures how
+// long it takes until a client's replies from the server stop, or resume.
 func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *corev1.Pod, address string, closed, open kubeapi.Object) (t toggled, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,7 +49,7 @@ func (b *kubeBed) toggle(ctx context.Context, prefix string, server, client *cor
 	}
 	defer func() {
 		cancel()
-		_ = echo.Wait() // it ends by the signal
+		_ = echo.Wait() // it is ended by the signal
 	}()
 	state := b.follow(ctx, prefix)
 	defer state.stop()

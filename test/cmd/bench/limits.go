@@ -8,14 +8,14 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// limitGoal is how far what arrives may be from the limit.
+// limitGoal is the permitted relative difference between the received rate and the limit.
 const limitGoal = 0.1
 
 // mbps is the unit of profiles, in bits per second.
 const mbps = 1024 * 1024
 
-// benchLimits compares what iperf3 measures between pods with the limit of one of them,
-// in both directions. What datagrams are offered is twice the limit.
+// benchLimits compares what iperf3 measures between pods with the limit of one of them, in both directions.
+// Datagrams are sent at twice the limit.
 func benchLimits(ctx context.Context, bed *testbed.Bed) (figures []figure, err error) {
 	err = netctlAll(ctx, bed,
 		[]string{"tenant", "create", "limits"},

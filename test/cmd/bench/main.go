@@ -1,14 +1,13 @@
-// Bench measures the figures the project promises, each against a reference
-// taken in the same run on the same machine, and prints them as a table:
+// Bench measures the performance goals of the project, each against a reference measured in the same run on the
+// same machine, and prints them as a table:
 //
 //	bench             all of them, on a bed of three nodes
 //	bench cni tcp     only those
 //	bench peers       the comparison with OVN, which has to be installed
-//	bench kubepods    one of those on a real cluster, which need what make k8s-build builds
+//	bench kubepods    one of those on a real cluster, which need the result of make k8s-build
 //
-// What measures netmaster alone runs inside the leader's node, as "bench inside",
-// and what measures the switch inside a node, as "bench switch-inside"; many simulated
-// agents are "bench crowd".
+// Measurements of netmaster alone run inside the leader's node, as "bench inside", and those of the switch inside
+// a node, as "bench switch-inside"; many simulated agents are "bench crowd".
 package main
 
 import (
@@ -35,16 +34,16 @@ const limit = 30 * time.Minute
 type benchmark struct {
 	name   string
 	run    func(context.Context, *testbed.Bed) ([]figure, error)
-	fresh  bool // on a bed of its own, which it leaves as it likes
+	fresh  bool // on a bed of its own, which it need not clean up
 	nodes  int  // of that bed, if not three
-	kube   bool // on a bed whose netmasters follow the simulated API server
-	named  bool // runs only if it is named: it needs packages of others, or minutes
+	kube   bool // on a bed whose netmasters watch the simulated API server
+	named  bool // runs only by name: it needs other packages, or takes minutes
 	secure bool // that bed is enforced
-	own    bool // starts what it needs itself, and gets no bed
+	own    bool // starts its own environment, and gets no bed
 }
 
-// benchmarks are in the order in which they run. Those that share a bed come
-// first; the last of them leaves it full.
+// benchmarks are in the order in which they run. Those that share a bed come first; the last of them leaves it
+// full.
 var benchmarks = []benchmark{
 	{name: "idle", run: benchIdle},
 	{name: "endpoints", run: insideLeader("endpoints")},
@@ -110,7 +109,7 @@ func main() {
 	}
 }
 
-// known names the benchmarks.
+// known returns the names of the benchmarks.
 func known() string {
 	var all, named []string
 	for _, b := range benchmarks {
@@ -129,7 +128,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 			return fmt.Errorf("no benchmark %q; %s", name, known())
 		}
 	}
-	var bed *testbed.Bed // nil: none is up
+	var bed *testbed.Bed // nil: none is running
 	defer func() {
 		if bed != nil {
 			err = errors.Join(err, bed.Close())
@@ -167,7 +166,7 @@ func runAll(ctx context.Context, only []string) (err error) {
 	return printFigures(os.Stdout, figures)
 }
 
-// bed starts the bed that a benchmark wants.
+// bed starts the bed for a benchmark.
 func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
 	config := testbed.Config{Nodes: cmp.Or(b.nodes, 3), Secure: b.secure, Log: os.Stdout}
 	if b.kube {
@@ -188,7 +187,7 @@ func (b benchmark) bed(ctx context.Context) (bed *testbed.Bed, err error) {
 	return bed, nil
 }
 
-// onCluster runs a measurement on a cluster of real parts that is up for it alone.
+// onCluster returns a benchmark that runs a measurement on a real cluster of its own.
 func onCluster(measure func(context.Context, *cluster.Cluster) ([]figure, error)) func(context.Context, *testbed.Bed) ([]figure, error) {
 	return func(ctx context.Context, _ *testbed.Bed) (figures []figure, err error) {
 		dir, err := os.MkdirTemp("", "contiv-k8s-")
@@ -210,7 +209,7 @@ func onCluster(measure func(context.Context, *cluster.Cluster) ([]figure, error)
 	}
 }
 
-// load is the machine's load average of the last minute.
+// load returns the machine's load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -220,7 +219,7 @@ func load() string {
 	return one
 }
 
-// netctlAll runs netctl commands in order and stops at the first that fails.
+// netctlAll runs netctl commands in order and stops at the first failure.
 func netctlAll(ctx context.Context, bed *testbed.Bed, commands ...[]string) error {
 	for _, c := range commands {
 		if _, err := bed.Netctl(ctx, c...); err != nil {

@@ -29,10 +29,9 @@ const (
 	deafGoal    = 100 // MiB
 )
 
-// benchMemory fills the cluster and reads the anonymous memory of the leading
-// netmaster, its etcd member included; the reference is the same process
-// before. On the full cluster it then measures how long nobody serves when the
-// leader is asked to end, and what clients cost that do not read their answers.
+// benchMemory fills the cluster and reads the anonymous memory of the leading netmaster, its etcd member included;
+// the reference is the same process before. On the full cluster it then measures how long there is no leader after
+// SIGTERM of the leader, and the cost of clients that do not read their responses.
 func benchMemory(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -62,7 +61,7 @@ func benchMemory(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return figures, nil
 }
 
-// fillMemory leaves the objects there: the bed goes after the last measurement.
+// fillMemory does not remove the objects: the bed is closed after the last measurement.
 func fillMemory(ctx context.Context, s *site) ([]figure, error) {
 	if _, err := s.stage(ctx, "crowd"); err != nil {
 		return nil, err
@@ -76,8 +75,8 @@ func fillMemory(ctx context.Context, s *site) ([]figure, error) {
 	return []figure{}, err
 }
 
-// following reads the memory of those netmasters that keep what the leader has,
-// to take over at once; the larger one counts.
+// following reads the memory of the other netmasters, which hold the leader's state to take over at once; the
+// larger one counts.
 func following(ctx context.Context, bed *testbed.Bed) (figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -102,10 +101,10 @@ func following(ctx context.Context, bed *testbed.Bed) (figure, error) {
 	}, err
 }
 
-// longest are the routes with the longest answers of a full cluster.
+// longest are the routes with the longest responses of a full cluster.
 var longest = []string{"/debug/ofnet", "/api/v1/inspect/tenants/crowd/"}
 
-// deaf lets clients ask for long answers and read none of them.
+// deaf makes clients request long responses without reading them.
 func deaf(ctx context.Context, bed *testbed.Bed) (figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -138,8 +137,8 @@ func deaf(ctx context.Context, bed *testbed.Bed) (figure, error) {
 	}, err
 }
 
-// takeover measures the time from SIGTERM of the leader until another one
-// answers that it leads and serves; the leader is started again afterwards.
+// takeover measures the time from SIGTERM of the leader until another netmaster reports that it is the leader and
+// serves; the former leader is restarted afterwards.
 func takeover(ctx context.Context, bed *testbed.Bed) (figure, error) {
 	var took []time.Duration
 	for range takeovers {
@@ -184,7 +183,7 @@ func othersLead(ctx context.Context, bed *testbed.Bed, old *testbed.Node) bool {
 	return false
 }
 
-// role is what a node's netmaster says of itself, empty if it does not serve.
+// role returns the role that a node's netmaster reports, empty if it does not serve.
 func role(ctx context.Context, n *testbed.Node) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -196,7 +195,7 @@ func role(ctx context.Context, n *testbed.Node) string {
 	return strings.TrimSpace(text)
 }
 
-// resident is a line of a process's status, in MiB.
+// resident returns a line of a process's status, in MiB.
 func resident(pid int, line string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

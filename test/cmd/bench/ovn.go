@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// ovn is OVN of Debian on the nodes of a bed: its databases and northd on the first
-// node, a controller on each, tunnels between the same addresses as ours. What is asked
-// of it goes through the daemon of its command line tool and waits for all nodes.
+// ovn is Debian's OVN on the nodes of a bed: its databases and northd on the first node, a controller on each,
+// tunnels between the same addresses as the project's. Commands are sent to the daemon of its command line tool
+// and wait for all nodes.
 type ovn struct {
 	bed *testbed.Bed
-	ctl string // socket of the daemon
+	ctl string // socket of that daemon
 }
 
 // ovnCentral starts databases, northd and the command line tool's daemon.
@@ -30,7 +30,7 @@ ovn-sbctl init
 ovn-northd --detach --no-chdir --pidfile=/run/ovn/ovn-northd.pid
 ovn-nbctl --detach --no-chdir --pidfile=/run/ovn/ovn-nbctl.pid`
 
-// ovnHost makes a node one of OVN's.
+// ovnHost adds a node to OVN.
 const ovnHost = `
 mkdir -p /run/ovn
 ovs-vsctl --timeout=20 set open_vswitch . external-ids:system-id=$1 external-ids:ovn-remote=tcp:$2:6642 \
@@ -38,7 +38,7 @@ ovs-vsctl --timeout=20 set open_vswitch . external-ids:system-id=$1 external-ids
 ovn-controller --detach --no-chdir --pidfile=/run/ovn/ovn-controller.pid unix:/run/openvswitch/db.sock
 timeout 20 sh -c 'until ovs-vsctl br-exists br-int; do :; done'`
 
-// ovnPod makes a pod as ours are, with the largest MTU that Geneve leaves.
+// ovnPod creates a pod like the project's, with the largest MTU that Geneve permits.
 const ovnPod = `
 ip netns add "$1"
 ip link add "$1-p" type veth peer name eth0 netns "$1"
@@ -67,14 +67,13 @@ func startOVN(ctx context.Context, bed *testbed.Bed) (*ovn, error) {
 	return o, o.do(ctx, "ls-add", "net")
 }
 
-// do runs commands of ovn-nbctl, divided by "--", as one transaction, until every node
-// has what follows from it.
+// do runs commands of ovn-nbctl, separated by "--", as one transaction, and waits until every node has the result.
 func (o *ovn) do(ctx context.Context, commands ...string) error {
 	_, err := o.bed.Nodes[0].Run(ctx, append([]string{"env", "OVN_NB_DAEMON=" + o.ctl, "ovn-nbctl", "--wait=hv", "--timeout=60"}, commands...)...)
 	return err
 }
 
-// pods makes them. Nobody can send as somebody else, as with us.
+// pods creates the pods. They cannot send with other source addresses, as in the project.
 func (o *ovn) pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error {
 	host := 0
 	for _, group := range peerGroups {
@@ -99,8 +98,8 @@ func (o *ovn) pods(ctx context.Context, place func(group string, number int) *te
 	return nil
 }
 
-// acls are the commands for a rule as we have them: without state, and so for the
-// packets from front to db and for those back. what has SIDE where the port's side is.
+// acls returns the commands for a rule like the project's: stateless, so one for packets from front to db and one
+// for the opposite direction. what has SIDE where the port's side is.
 func acls(command, priority, what string, action ...string) (commands []string) {
 	for _, way := range []struct{ direction, ends, side string }{
 		{"to-lport", "outport == @db && ip4.src == $front_ip4 && ", "dst"},

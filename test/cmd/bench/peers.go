@@ -13,9 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The comparison with others: the same pods, groups and rules on two nodes of each, side
-// by side on one machine, measured in turns from outside, by what packets meet and by
-// how many flows the switches have.
+// The comparison with OVN: the same pods, groups and rules on two nodes of each, in parallel on one machine,
+// measured alternately from outside, by the fate of packets and by the number of flows in the switches.
 const (
 	peerRules   = 5000
 	firstPort   = 10000 // of the rules, one port each
@@ -23,15 +22,15 @@ const (
 	peerRounds  = 11
 	peerCold    = 3 // rounds of all rules at once
 
-	oneRuleGoal   = 0.25 // times the other's
+	oneRuleGoal   = 0.25 // relative to the other
 	allRulesGoal  = 0.4
 	peerFlowLimit = time.Minute
 )
 
-// peerGroups are the groups. Rules deny what the first sends to the second.
+// peerGroups are the groups. Rules deny connections from the first to the second.
 var peerGroups = []string{"front", "db"}
 
-// controller is what is compared.
+// controller is one of the compared systems.
 type controller interface {
 	pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error
 	fill(ctx context.Context, rules int) error // denies as many TCP ports, at once
@@ -42,17 +41,17 @@ type controller interface {
 	processes() []string
 }
 
-// contender is a controller with its pods, by group; the nodes take turns in having one.
+// contender is a controller with its pods, by group, alternately on the two nodes.
 type contender struct {
 	controller
 	bed  *testbed.Bed
 	pod  map[string][]*testbed.Pod
-	took map[string][]time.Duration // by what
+	took map[string][]time.Duration // by measurement
 
-	spent *effort // of all rules at once
+	spent *effort // for all rules at once
 }
 
-// benchPeers compares us with OVN.
+// benchPeers compares the project with OVN.
 func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
 	theirBed, err := testbed.New(ctx, testbed.Config{Nodes: len(bed.Nodes), Readers: true, Log: os.Stdout})
 	if err != nil {
@@ -105,7 +104,7 @@ func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
 	return figures, nil
 }
 
-// benchManyRules is what all rules at once take of us, without others beside.
+// benchManyRules measures all rules at once in the project alone.
 func benchManyRules(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	ours, err := newContender(ctx, contiv{bed}, bed)
 	if err != nil {
@@ -136,14 +135,14 @@ func newContender(ctx context.Context, c controller, bed *testbed.Bed) (*contend
 	return p, nil
 }
 
-// end is a group's first pod on a node, as an end of a measurement.
+// end returns a group's first pod on a node, as an end of a measurement.
 func (c *contender) end(group string, node int) netnsRunner {
 	pod := c.pod[group][node]
 	return netnsRunner{pod.Node, pod.Name, pod.IP.String()}
 }
 
-// oneMore takes the time from the command that adds a rule to the first datagram that is
-// denied on the slower of the nodes. Clients send one per millisecond to the other node.
+// oneMore measures the time from the command that adds a rule to the first denied datagram on the slower of the
+// nodes. Clients send one per millisecond to the other node.
 func (c *contender) oneMore(ctx context.Context, what string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -180,8 +179,8 @@ func (c *contender) oneMore(ctx context.Context, what string) error {
 	return nil
 }
 
-// allAtOnce takes the time from the command that adds all rules until the switches of
-// all nodes have all flows. How many that are, a first round tells. The rules stay.
+// allAtOnce measures the time from the command that adds all rules until the switches of all nodes have all flows.
+// A first round determines their number. The rules are not removed.
 func (c *contender) allAtOnce(ctx context.Context) error {
 	none, err := c.flows(ctx)
 	if err != nil {
@@ -216,7 +215,7 @@ func (c *contender) allAtOnce(ctx context.Context) error {
 	return nil
 }
 
-// flows counts those of all nodes.
+// flows returns the number of flows of all nodes.
 func (c *contender) flows(ctx context.Context) (sum int, err error) {
 	for _, n := range c.bed.Nodes {
 		out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-aggregate", c.bridge())
@@ -245,7 +244,7 @@ func (c *contender) until(ctx context.Context, enough func(int) bool) error {
 	})
 }
 
-// settled is how many flows there are when the number has not changed for some seconds.
+// settled returns the number of flows when it has not changed for some seconds.
 func (c *contender) settled(ctx context.Context) (flows int, err error) {
 	since := time.Now()
 	err = c.until(ctx, func(now int) bool {
@@ -264,7 +263,7 @@ func compareTimes(name, what string, goal float64, ours, theirs *contender) figu
 		Ratio: fmt.Sprintf("%.2f", ratio), Goal: fmt.Sprintf("at most %.2f", goal), Met: ratio <= goal}
 }
 
-// compareConnections counts those from a client on the first node, in turns.
+// compareConnections compares the connection rates of a client on the first node, alternating.
 func compareConnections(ctx context.Context, name string, ours, theirs *contender, server int) (figure, error) {
 	rates := map[*contender][]float64{}
 	for range tcpRounds {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// contiv is us.
+// contiv is this project as a controller.
 type contiv struct{ bed *testbed.Bed }
 
 func (c contiv) pods(ctx context.Context, place func(group string, number int) *testbed.Pod) error {
@@ -41,8 +41,8 @@ func (c contiv) fill(ctx context.Context, rules int) error {
 	return denyPorts(ctx, c.bed, "peers", rules, `,"fromEndpointGroup":"front"`)
 }
 
-// denyPorts gives a tenant's policy guard as many rules at once, each of which denies a
-// TCP port. More is what a rule says besides.
+// denyPorts adds many rules at once to the policy guard of a tenant, each of which denies a TCP port. more is
+// appended to each rule.
 func denyPorts(ctx context.Context, bed *testbed.Bed, tenant string, rules int, more string) error {
 	var documents strings.Builder
 	for i := range rules {
@@ -61,7 +61,7 @@ func denyPorts(ctx context.Context, bed *testbed.Bed, tenant string, rules int, 
 	return err
 }
 
-// empty removes the policy with its rules, and makes it anew.
+// empty removes the policy with its rules, and creates it again.
 func (c contiv) empty(ctx context.Context) error {
 	return netctlAll(ctx, c.bed,
 		[]string{"group", "update", "-t", "peers", "-p", "", "db"},

@@ -9,14 +9,14 @@ import (
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
 
-// podStates follows the pods of a namespace.
+// podStates watches the pods of a namespace.
 type podStates struct {
 	stop func()
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced
+	changed chan struct{} // closed and replaced at each change
 	states  map[string]podState
-	err     error // why nothing comes any more
+	err     error // why the watch has ended
 }
 
 func watchPods(ctx context.Context, api *cluster.API) *podStates {
@@ -38,7 +38,7 @@ func watchPods(ctx context.Context, api *cluster.API) *podStates {
 	return p
 }
 
-// take takes over what has become of a pod.
+// take records a change of a pod.
 func (p *podStates) take(object json.RawMessage, gone bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *podStates) take(object json.RawMessage, gone bool) error {
 	return nil
 }
 
-// tell wakes those who wait. The mutex is held.
+// tell wakes waiting callers. The caller holds the mutex.
 func (p *podStates) tell() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -67,7 +67,7 @@ func (p *podStates) state(name string) podState {
 	return p.states[name]
 }
 
-// wait waits until something holds of all of these pods.
+// wait waits until a condition holds for all of these pods.
 func (p *podStates) wait(ctx context.Context, names []string, holds func(podState) bool) error {
 	for {
 		p.mu.Lock()

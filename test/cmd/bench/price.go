@@ -22,13 +22,13 @@ import (
 
 const (
 	priceGoal    = 0.9 // of the rate without TLS
-	priceRounds  = 5   // of each side, in turns; the median counts
-	handshakes   = 300 // requests on new connections, of each side, in turns
+	priceRounds  = 5   // of each side, alternating; the median counts
+	handshakes   = 300 // requests on new connections, of each side, alternating
 	handshakeMax = 5 * time.Millisecond
 )
 
-// benchPrice compares what netmaster does for a node that shows its certificate with the same over plain HTTP, for
-// which an enforced cluster has --plain-loopback. All of it is one client each, which may ask as often as it can.
+// benchPrice compares the service of netmaster for a node with a certificate with the same over plain HTTP, which
+// --plain-loopback enables in an enforced cluster. Each measurement has one client without a rate limit.
 func benchPrice(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	n := bed.Nodes[0]
 	if err := n.Netmaster().Terminate(); err != nil {
@@ -43,7 +43,7 @@ func benchPrice(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return insideLeader("price")(ctx, bed)
 }
 
-// Both ways go to the loopback.
+// Both are on the loopback.
 const (
 	pricePlain  = "http://127.0.0.1:9999"
 	priceMutual = "https://127.0.0.1:9999"
@@ -100,7 +100,7 @@ func measurePrice(ctx context.Context, s *site) ([]figure, error) {
 	}), undo(ctx)
 }
 
-// nodeTLS makes a node of the cluster, and tells how it talks to netmasters.
+// nodeTLS joins a node to the cluster, and returns its TLS configuration for netmasters.
 func (s *site) nodeTLS(ctx context.Context, host string) (*tls.Config, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+mastercfg.JoinTokensPath, bytes.NewReader([]byte(`{"role":"node"}`)))
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *site) nodeTLS(ctx context.Context, host string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) // it has joined then
+	defer os.RemoveAll(dir) // no longer needed after joining
 	c := &crowd{masters: []string{priceMutual}, dir: dir, token: filepath.Join(dir, "token"), log: testkit.Quiet()}
 	if err := os.WriteFile(c.token, []byte(shown.Token), 0o600); err != nil {
 		return nil, err

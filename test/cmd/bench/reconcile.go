@@ -20,14 +20,13 @@ import (
 const (
 	reconcileEvery = 3 * time.Second
 	stallTime      = 15 * time.Second
-	stallRounds    = 3 // of both, in turns; of the longest writes of each the median counts, as the machine may pause, too
+	stallRounds    = 3 // of each, alternating; the median of the longest writes counts, as the machine may pause, too
 	stallGoal      = 20 * time.Millisecond
 )
 
-// measureReconcile runs a netmaster with a store of its own in this process and
-// writes without pause: while nothing is reconciled, which is the
-// reference, and while it reconciles every few seconds, in turns. The longest write
-// tells how long reconciling keeps others from the store.
+// measureReconcile runs a netmaster with a store of its own in this process and writes continuously: alternately
+// without reconciliation, which is the reference, and with reconciliation every few seconds. The longest write
+// shows how long reconciliation blocks the store for others.
 func measureReconcile(ctx context.Context, _ *site) (_ []figure, err error) {
 	dir, err := os.MkdirTemp("", "bench-store-")
 	if err != nil {
@@ -73,7 +72,7 @@ func measureReconcile(ctx context.Context, _ *site) (_ []figure, err error) {
 	}}, nil
 }
 
-// writes changes an object over and over and tells how long each change took.
+// writes changes an object repeatedly and returns how long each change took.
 func (s *site) writes(ctx context.Context) (took []time.Duration, err error) {
 	if err := quiet(ctx); err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ func (s *site) writes(ctx context.Context) (took []time.Duration, err error) {
 	return took, nil
 }
 
-// withMaster works with a netmaster of this process.
+// withMaster calls work with a netmaster in this process.
 func withMaster(ctx context.Context, etcd string, every time.Duration, work func(*site) error) error {
 	address := testkit.FreeAddress()
 	d, err := daemon.New(daemon.Config{Listen: address, Control: address, LeaderTTL: 10 * time.Second, NodeGrace: time.Hour,
@@ -109,7 +108,7 @@ func withMaster(ctx context.Context, etcd string, every time.Duration, work func
 	return err
 }
 
-// workOn waits until a netmaster leads and works with it.
+// workOn waits until a netmaster is the leader and calls work with it.
 func workOn(ctx context.Context, url, etcd string, work func(*site) error) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	ruleEndpoints = 100 // in the group the policy is on, over all nodes
+	ruleEndpoints = 100 // in the group with the policy, over all nodes
 	ruleRounds    = 50
 	ruleGoal      = 100 * time.Millisecond
-	steadyTime    = 50 * time.Millisecond // for which datagrams have to come before a rule is added
+	steadyTime    = 50 * time.Millisecond // for which datagrams have to arrive before a rule is added
 )
 
-// benchRule measures the time from the request that adds a rule to the first
-// datagram refused on the slowest of three nodes, in a group of 100 endpoints.
+// benchRule measures the time from the request that adds a rule to the first datagram refused on the slowest of
+// three nodes, in a group of 100 endpoints.
 func benchRule(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	guarded, err := newGuarded(ctx, bed, ruleEndpoints)
 	if err != nil {
@@ -42,7 +42,7 @@ func benchRule(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// guarded is a group with a policy, and a pod on each node that sends datagrams to one of it.
+// guarded is a group with a policy, and a pod on each node that sends datagrams to one of its endpoints.
 type guarded struct {
 	bed     *testbed.Bed
 	watches []*scenario.Watch
@@ -100,9 +100,9 @@ func (g *guarded) stop() {
 	}
 }
 
-// turn adds a rule and takes it away again. It tells how long it took until the slowest node had it.
+// turn adds a rule and removes it again. It returns how long it took until the slowest node had it.
 func (g *guarded) turn(ctx context.Context) (time.Duration, error) {
-	for _, w := range g.watches { // what was lost before is no refusal
+	for _, w := range g.watches { // earlier losses are not refusals
 		if err := w.AwaitSteady(ctx, true, steadyTime); err != nil {
 			return 0, err
 		}

@@ -9,12 +9,12 @@ import (
 
 const (
 	rulesInForce = 15_000
-	rulesNodes   = 2 // have the pods, and so the rules
+	rulesNodes   = 2 // nodes with pods, and therefore with the rules
 	rulesGoal    = 0.95
 )
 
-// benchRules compares iperf3 between pods of a group with 15,000 rules with iperf3 between
-// pods of a tenant that has none, on one node and across two, taking turns.
+// benchRules compares iperf3 between pods of a group with 15,000 rules with iperf3 between pods of a tenant
+// without rules, on one node and across two, alternating.
 func benchRules(ctx context.Context, bed *testbed.Bed) (figures []figure, err error) {
 	pods := map[string]*testbed.Pod{}
 	for i, tenant := range []string{"ruled", "free"} {

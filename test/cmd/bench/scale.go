@@ -16,7 +16,7 @@ import (
 const (
 	applyObjects = 1000
 	applyRounds  = 11
-	applyGoal    = 2.0 // times the same keys in etcd
+	applyGoal    = 2.0 // relative to writing the same keys to etcd
 
 	listObjects = 10000
 	listRounds  = 20
@@ -25,10 +25,10 @@ const (
 	transactionKeys = 100 // keys of a raw transaction; etcd's limit is 128 operations
 )
 
-// widest is the range of VNIs that has room for the networks measured here.
+// widest is the range of VNIs for the networks measured here.
 const widest = "1-16000"
 
-// networks are vxlan networks of a tenant, each with a subnet of its own.
+// networks returns vxlan networks of a tenant, each with a subnet of its own.
 func networks(tenant string, n int) []client.Operation {
 	operations := make([]client.Operation, n)
 	for i := range n {
@@ -38,7 +38,7 @@ func networks(tenant string, n int) []client.Operation {
 	return operations
 }
 
-// rules are rules of the policy guard of a tenant, from the group back.
+// rules returns rules of the policy guard of a tenant, from the group back.
 func rules(tenant string, n int) []client.Operation {
 	operations := make([]client.Operation, n)
 	for i := range n {
@@ -52,8 +52,7 @@ func rule(tenant, id string, port int) *contivmodel.Rule {
 		Port: port, Priority: 1, FromEndpointGroup: "back"}
 }
 
-// stage is a tenant with a network, two groups and a policy on one of them, in
-// a cluster with enough VNIs.
+// stage creates a tenant with a network, two groups and a policy on one of them, in a cluster with enough VNIs.
 func (s *site) stage(ctx context.Context, tenant string) (undo func(context.Context) error, err error) {
 	if err := s.widen(ctx); err != nil {
 		return nil, err
@@ -74,8 +73,8 @@ func (s *site) widen(ctx context.Context) error {
 	})
 }
 
-// measureApply applies a thousand objects at once, half networks and half
-// rules; the reference is putting as many keys as that writes.
+// measureApply applies a thousand objects at once, half networks and half rules; the reference is writing the same
+// number of keys.
 func measureApply(ctx context.Context, s *site) ([]figure, error) {
 	undo, err := s.stage(ctx, "bulk")
 	if err != nil {
@@ -118,13 +117,13 @@ func measureApply(ctx context.Context, s *site) ([]figure, error) {
 	}}, undo(ctx)
 }
 
-// keys counts what is stored.
+// keys returns the number of stored keys.
 func (s *site) keys(ctx context.Context) (int, error) {
 	all, _, err := s.db.List(ctx, mastercfg.Root)
 	return len(all), err
 }
 
-// raw does something to n keys of a usual size, by large transactions.
+// raw calls add for n keys of a usual size, in large transactions.
 func (s *site) raw(ctx context.Context, n int, add func(*objdb.Txn, objdb.KV)) error {
 	value := bytes.Repeat([]byte("x"), recordSize)
 	for from := 0; from < n; from += transactionKeys {
@@ -139,8 +138,7 @@ func (s *site) raw(ctx context.Context, n int, add func(*objdb.Txn, objdb.KV)) e
 	return nil
 }
 
-// measureList lists ten thousand networks; the reference is reading their
-// records from etcd.
+// measureList lists ten thousand networks; the reference is reading their records from etcd.
 func measureList(ctx context.Context, s *site) ([]figure, error) {
 	undo, err := s.stage(ctx, "many")
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 
 const (
 	serviceVIP    = "10.37.0.200" // of the service, and of both references
-	serviceRounds = 5             // of each side, in turns; the median counts
+	serviceRounds = 5             // of each side, alternating; the median counts
 )
 
-// referencesScript gives a node the references: a client and a server on a bare bridge
-// with the least flows that translate with the connection tracker, and that carry everything else as it is;
-// and a client, a server and a router between them with the rules that kube-proxy writes for such a service.
+// referencesScript sets up the references on a node: a client and a server on a bare bridge with the fewest flows
+// that translate with the connection tracker, and that forward everything else unchanged; and a client, a server
+// and a router between them with the rules that kube-proxy writes for such a service.
 const referencesScript = `
 vip=$1
 for side in ovs nft; do
@@ -80,8 +80,8 @@ table ip proxy {
 }
 END`
 
-// benchServices compares connections to a service with those to the references, and
-// iperf3 to a service with that to its provider.
+// benchServices compares connections to a service with those to the references, and iperf3 to a service with
+// iperf3 to its provider.
 func benchServices(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "svc"},
@@ -149,8 +149,8 @@ func benchServices(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return append(list, throughput), err
 }
 
-// dialled are clients that connect to a server again and again, one in each round: in one that lasts longer than
-// its ports, it would be measured what becomes of a port that comes again (docs/performance.md).
+// dialled are clients that connect to a server repeatedly, one client per round: a round in which the client's
+// ports are reused would measure the reuse of ports instead (docs/performance.md).
 type dialled struct {
 	clients []netnsRunner
 	to      string // address:port
@@ -162,7 +162,7 @@ func newDialled(clients []netnsRunner, to string) *dialled {
 	return &dialled{clients: clients, to: to, spent: newEffort("ovs-vswitchd")}
 }
 
-// dialRound is how long a round takes.
+// dialRound is the duration of a round.
 const dialRound = 2 * time.Second
 
 func (d *dialled) round(ctx context.Context, probe string) error {
@@ -173,7 +173,7 @@ func (d *dialled) round(ctx context.Context, probe string) error {
 	return err
 }
 
-// cost is the processor time of the switches for a connection.
+// cost returns the processor time of the switches per connection.
 func (d *dialled) cost() time.Duration {
 	var made float64
 	for _, rate := range d.rates {
@@ -182,7 +182,7 @@ func (d *dialled) cost() time.Duration {
 	return d.spent.each("ovs-vswitchd", int(made))
 }
 
-// beside compares the rates; the goal is a share of the reference, 0 if there is none.
+// beside compares the rates; the goal is a fraction of the reference, 0 for none.
 func (d *dialled) beside(name string, goal float64, reference *dialled) figure {
 	mine, theirs := median(d.rates), median(reference.rates)
 	return figure{
@@ -208,7 +208,7 @@ func goalOf(what string, goal float64) string {
 	return fmt.Sprintf("%s %.1f", what, goal)
 }
 
-// connections are those per second that clients of a service are served.
+// connections returns the rate of connections to a service, per second.
 func connections(ctx context.Context, from netnsRunner, to, probe string) (float64, error) {
 	out, err := from.node.Run(ctx, from.command(probe, "dial", "-from", from.ip, "-to", to, "-for", dialRound.String())...)
 	if err != nil {

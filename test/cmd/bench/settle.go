@@ -16,9 +16,9 @@ const (
 	settleLimit = 30 * time.Second
 )
 
-// settle waits until the machine has done most of what was begun before: namespaces and containers that were removed
-// cost the kernel and the runtime time after they are gone, which is not the next measurement's. On a machine
-// that has other work it waits for its limit.
+// settle waits until the machine has completed most earlier work: the removal of namespaces and containers
+// continues in the kernel and the runtime after they are gone, which must not affect the next measurement. On a
+// machine with other work it waits until its time limit.
 func settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -28,7 +28,7 @@ func settle(ctx context.Context) error {
 			return err
 		}
 		if retry.Pause(ctx, settleLook); ctx.Err() != nil {
-			return nil // the next measurement knows whether that is the limit or the end
+			return nil // the next measurement detects whether ctx itself has ended
 		}
 		now, err := readProcessors()
 		if err != nil {
@@ -40,7 +40,7 @@ func settle(ctx context.Context) error {
 	}
 }
 
-// processors is the time of all processors since the machine began, in ticks.
+// processors is the time of all processors since the boot, in ticks.
 type processors struct{ idle, all float64 }
 
 // readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.

@@ -23,19 +23,19 @@ import (
 const (
 	siegeTime     = 30 * time.Second
 	siegePods     = 15   // attached beside each flood
-	masksRate     = 2000 // packets with headers of all kinds, of a pod that leaves the machine its processors
+	masksRate     = 2000 // packets with diverse headers, few enough to leave the processors to the machine
 	siegeAgent    = 0.3
 	siegeADD      = 2.0
-	answersPerSec = 100 // of a port, and so many more at once; ofnet/pipeline/answer.go
+	answersPerSec = 100 // per port, with a burst of the same number; ofnet/pipeline/answer.go
 	answersAtOnce = 1000
 	ticksPerSec   = 100 // of /proc/PID/stat
 
-	// podNice is what a pod is beside the daemons of its node: kubelet gives one that requests no processor the cgroup weight 1
-	// of 100, and niceness 19 is 15 of 1,024.
+	// podNice is the niceness of a pod relative to the daemons of its node: kubelet gives a pod without a processor
+	// request the cgroup weight 1 of 100, and niceness 19 is 15 of 1,024.
 	podNice = "19"
 )
 
-// sieges are what the pod sends at its full rate.
+// sieges are the floods that the pod sends at its full rate.
 var sieges = []kindOfFlood{
 	{name: "ARP requests", kind: "arp"},
 	{name: "neighbour solicitations", kind: "nd", to: gateway6},
@@ -46,7 +46,7 @@ var sieges = []kindOfFlood{
 	{name: "headers of all kinds", kind: "headers", to: taker},
 }
 
-// siegeFor is how long each flood lasts: CONTIV_BENCH_SIEGE says another time, a minute at most.
+// siegeFor returns the duration of each flood; CONTIV_BENCH_SIEGE changes it, at most to a minute.
 func siegeFor() (time.Duration, error) {
 	if text := os.Getenv("CONTIV_BENCH_SIEGE"); text != "" {
 		return time.ParseDuration(text)
@@ -54,18 +54,18 @@ func siegeFor() (time.Duration, error) {
 	return siegeTime, nil
 }
 
-// siege is what a node is like beside a flood.
+// siege is the state of a node during a flood.
 type siege struct {
 	rate     float64 // packets per second of the flood
 	lost     float64 // of a neighbour's datagrams
-	agent    float64 // processors that netplugin takes
+	agent    float64 // processors used by netplugin
 	answered float64 // packets that the switch answers in its slow path, per second
 	seconds  float64
 	add      time.Duration
 }
 
-// benchSiege tells what the flood of one pod costs its node, beside nothing and beside the same pod's ordinary datagrams of
-// that rate: the agent, the switch's slow path, pods that are attached, and a neighbour.
+// benchSiege measures the cost of one pod's flood for its node, compared with no flood and with the same rate of
+// ordinary datagrams of the pod: the agent, the switch's slow path, pods that are attached, and a neighbour.
 func benchSiege(ctx context.Context, bed *testbed.Bed) (figures []figure, err error) {
 	pods, err := floodedPods(ctx, bed)
 	if err != nil {
@@ -103,15 +103,15 @@ func benchSiege(ctx context.Context, bed *testbed.Bed) (figures []figure, err er
 	return append(figures, explosion...), err
 }
 
-// benchMasks tells what TCP between two pods of a node loses by the masks of a third one, which sends so few packets that
-// they cost nothing by themselves.
+// benchMasks measures how much the masks caused by a third pod reduce TCP between two pods of a node; the third
+// pod sends so few packets that these cost nothing themselves.
 func benchMasks(ctx context.Context, pods map[string]*testbed.Pod, few float64) ([]figure, error) {
 	end := func(name string) netnsRunner {
 		return netnsRunner{pods[name].Node, pods[name].Name, pods[name].IP.String()}
 	}
 	rates, masks, flooder := map[string][]float64{}, map[string][]float64{}, pods["flooder"]
 	for _, kind := range []string{"udp", "headers"} {
-		err := testkit.Poll(ctx, func() error { // the masks of the floods before go by themselves
+		err := testkit.Poll(ctx, func() error { // the masks of the earlier floods expire
 			masks, err := countMasks(ctx, flooder.Node)
 			if err == nil && kind == "udp" && masks > 2*few {
 				err = fmt.Errorf("%s has %.0f masks, and had %.0f", flooder.Node.Name, masks, few)
@@ -145,7 +145,7 @@ func benchMasks(ctx context.Context, pods map[string]*testbed.Pod, few float64) 
 
 var maskCount = regexp.MustCompile(`Use count: (\d+)`)
 
-// countMasks is by how many masks a node's switch looks packets up.
+// countMasks returns the number of masks with which a node's switch looks packets up.
 func countMasks(ctx context.Context, n *testbed.Node) (all float64, err error) {
 	out, err := n.Run(ctx, "ovs-appctl", "dpif-netdev/subtable-lookup-info-get")
 	if err != nil {
@@ -174,7 +174,7 @@ func (s siege) figures(name string, udp siege, quiet time.Duration) []figure {
 	}
 }
 
-// besiege floods, and looks at the node meanwhile. At a rate of 0 the pod sends as much as it can.
+// besiege floods, and measures the node meanwhile. Rate 0 means as much as the pod can send.
 func besiege(ctx context.Context, pods map[string]*testbed.Pod, kind, to string, rate float64) (s siege, err error) {
 	flooder := pods["flooder"]
 	n := flooder.Node
@@ -200,7 +200,7 @@ func besiege(ctx context.Context, pods map[string]*testbed.Pod, kind, to string,
 	return s, nil
 }
 
-// endure returns when the flood is over.
+// endure returns when the flood has ended.
 func (s *siege) endure(ctx context.Context, pods map[string]*testbed.Pod, kind, to string, rate float64) error {
 	flooder := pods["flooder"]
 	var report struct {
@@ -231,7 +231,7 @@ func (s *siege) endure(ctx context.Context, pods map[string]*testbed.Pod, kind, 
 	return group.Wait()
 }
 
-// adds is the median of how long it takes to attach a pod, until the flood is over.
+// adds returns the median time to attach a pod, until the flood has ended.
 func adds(ctx context.Context, n *testbed.Node, name string, over <-chan struct{}) (time.Duration, error) {
 	var took []time.Duration
 	for i := range siegePods {
@@ -254,7 +254,7 @@ func adds(ctx context.Context, n *testbed.Node, name string, over <-chan struct{
 	return median(took), nil
 }
 
-// processorOf is how many seconds of processors a process has had.
+// processorOf returns the processor time of a process, in seconds.
 func processorOf(pid int) (float64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -274,7 +274,7 @@ func processorOf(pid int) (float64, error) {
 
 var packetCount = regexp.MustCompile(`n_packets=(\d+)`)
 
-// slowAnswers is how many packets have come to table REPLY of a node's switch, which ovs-vswitchd answers.
+// slowAnswers returns the number of packets in table REPLY of a node's switch, which ovs-vswitchd answers.
 func slowAnswers(ctx context.Context, n *testbed.Node) (all float64, err error) {
 	table := slices.IndexFunc(pipeline.Tables(), func(t pipeline.Table) bool { return t.Name == "REPLY" })
 	register := slices.IndexFunc(pipeline.Registers(), func(r pipeline.Register) bool { return r.Name == "TOO_BIG" })

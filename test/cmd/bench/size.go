@@ -19,19 +19,19 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What one node has.
+// Numbers of objects of one node.
 const (
 	sizeEndpoints = 1000
-	sizeLocal     = 100 // of them: they have ports
+	sizeLocal     = 100 // those with ports
 	sizeGroups    = 50
 	sizeRules     = 15_000
 	sizeServices  = 1000
-	sizeProviders = 5 // of each service
+	sizeProviders = 5 // per service
 
 	sizeChanges    = 50
 	sizeGoal       = 3 * time.Second
 	sizeChangeGoal = 20 * time.Millisecond
-	sizeBundleGoal = 50 // flows and buckets that a change may change; a bundle of a few
+	sizeBundleGoal = 50 // flows and buckets per change; a bundle has a few
 )
 
 // benchSize is benchSwitch for a node with many rules and services instead of many endpoints.
@@ -39,7 +39,7 @@ func benchSize(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return besideNothing(ctx, bed, "size-inside")
 }
 
-// runSize is the other end: a switch that has lost everything, and changes beside what it has.
+// runSize measures inside the node: the restoration of an empty switch, and changes in a full one.
 func runSize(ctx context.Context, out io.Writer) (err error) {
 	objects := objectsOfSize()
 	d, err := startDriver(ctx, objects[:1], time.Hour)
@@ -79,7 +79,7 @@ func runSize(ctx context.Context, out io.Writer) (err error) {
 	return json.NewEncoder(out).Encode(figures)
 }
 
-// changes times an object that changes again and again, and counts what that changes in the switch.
+// changes times repeated changes of an object, and counts the resulting changes of the switch.
 func (d *driver) changes(ctx context.Context, what string, object func(i int) pipeline.Object) (figure, error) {
 	counted, err := countChanges(ctx)
 	if err != nil {
@@ -108,11 +108,11 @@ func (d *driver) changes(ctx context.Context, what string, object func(i int) pi
 	}, nil
 }
 
-// restTime is how long ovs-vswitchd does not look at its configuration when it is done with new ports, each of
-// which makes it look at all of them several times.
+// restTime is how long ovs-vswitchd does not check its configuration once it has finished with new ports, each of
+// which makes it check all of them several times.
 const restTime = time.Second
 
-// atRest waits until ovs-vswitchd is done with the ports that were made.
+// atRest waits until ovs-vswitchd has finished with new ports.
 func atRest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -129,7 +129,7 @@ func atRest(ctx context.Context) error {
 	})
 }
 
-// addPorts makes the ports of local endpoints, whose pods' ends are all in one namespace.
+// addPorts creates the ports of local endpoints; the pods' ends are all in one namespace.
 func (d *driver) addPorts(ctx context.Context, objects []pipeline.Object) (err error) {
 	const pods = "bench-pods"
 	if out, err := exec.CommandContext(ctx, "ip", "netns", "add", pods).CombinedOutput(); err != nil {
@@ -150,8 +150,8 @@ func (d *driver) addPorts(ctx context.Context, objects []pipeline.Object) (err e
 	return nil
 }
 
-// objectsOfSize are a network and what is in it. Each pair of groups has rules for several ports, some of
-// them by address, and a denial of the rest.
+// objectsOfSize returns a network and its objects. Each pair of groups has rules for several ports, some by
+// address, and a rule that denies the rest.
 func objectsOfSize() []pipeline.Object {
 	objects := remotes(sizeEndpoints)
 	for i, o := range objects[1:] {
@@ -184,7 +184,7 @@ func objectsOfSize() []pipeline.Object {
 	return objects
 }
 
-// serviceOfSize is the service with that number.
+// serviceOfSize returns the service with a number.
 func serviceOfSize(number, providers int) pipeline.Object {
 	s := pipeline.Service{ID: fmt.Sprintf("s%d:bench", number), VRF: 1, Tag: 7, Ports: []pipeline.ServicePort{{
 		Address: netip.AddrFrom4([4]byte{10, 200, byte(number >> 8), byte(number)}), From: pipeline.FromPods, Protocol: openflow.ProtoTCP, Port: 80, Target: 8080}}}

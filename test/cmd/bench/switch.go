@@ -24,14 +24,14 @@ import (
 
 const (
 	switchFlows     = 600000
-	sampleEndpoints = 100 // tell how many flows an endpoint has
+	sampleEndpoints = 100 // determine how many flows an endpoint has
 	auditEvery      = 5 * time.Second
 	auditTime       = 30 * time.Second
 
-	installGoal = 1.3 // times ovs-ofctl --bundle
+	installGoal = 1.3 // relative to ovs-ofctl --bundle
 	restartGoal = 6 * time.Second
 	changeGoal  = 50 * time.Millisecond
-	remoteGoal  = 3 // flows of a remote endpoint, per family
+	remoteGoal  = 3 // flows per remote endpoint and IP family
 )
 
 const (
@@ -39,13 +39,13 @@ const (
 	otherBridge = "bench-other"
 )
 
-// benchSwitch drives the Open vSwitch of a node with the agent's own driver, on
-// a bridge for that only, beside nothing else: the daemons of the bed end first.
+// benchSwitch drives the Open vSwitch of a node with the agent's own driver, on a separate bridge, without other
+// load: the daemons of the bed are stopped first.
 func benchSwitch(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	return besideNothing(ctx, bed, "switch-inside")
 }
 
-// besideNothing has this program measure on a node whose daemons have ended.
+// besideNothing makes this program measure on a node whose daemons were stopped.
 func besideNothing(ctx context.Context, bed *testbed.Bed, what string) ([]figure, error) {
 	for _, n := range bed.Nodes {
 		if err := errors.Join(n.Netplugin().Terminate(), n.Netmaster().Terminate()); err != nil {
@@ -53,7 +53,7 @@ func besideNothing(ctx context.Context, bed *testbed.Bed, what string) ([]figure
 		}
 	}
 	n := bed.Nodes[0]
-	// The agent leaves its bridge with the tunnel port, whose name is unique in a switch.
+	// The agent's bridge still has the tunnel port, whose name must be unique in a switch.
 	if _, err := n.Run(ctx, "ovs-vsctl", "--timeout=20", "del-br", ovsd.DefaultBridge); err != nil {
 		return nil, err
 	}
@@ -68,8 +68,7 @@ func besideNothing(ctx context.Context, bed *testbed.Bed, what string) ([]figure
 	return figures, nil
 }
 
-// runSwitch is the other end: cold install, restart and a change during audits
-// of many flows.
+// runSwitch measures inside the node: cold install, restart and a change during audits of many flows.
 func runSwitch(ctx context.Context, out io.Writer) error {
 	few := remotes(sampleEndpoints)
 	d, err := startDriver(ctx, few, auditEvery)
@@ -137,7 +136,7 @@ func runSwitch(ctx context.Context, out io.Writer) error {
 	return json.NewEncoder(out).Encode(figures)
 }
 
-// remotes are a network and n endpoints of it on other nodes.
+// remotes returns a network and n endpoints of it on other nodes.
 func remotes(n int) []pipeline.Object {
 	network := pipeline.Network{ID: "net.bench", Tenant: "bench", VRF: 1, VNI: 7, Tag: 7,
 		Subnet: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("10.255.255.254")}
@@ -150,7 +149,7 @@ func remotes(n int) []pipeline.Object {
 	return objects
 }
 
-// driver is the agent's driver of our bridge, running.
+// driver is a running agent's driver of the bridge.
 type driver struct {
 	*ovsd.Driver
 	cancel context.CancelFunc
@@ -173,7 +172,7 @@ func startDriver(ctx context.Context, objects []pipeline.Object, audit time.Dura
 	return r, nil
 }
 
-// replace gives a change and waits until it is in the switch.
+// replace applies a change and waits until it is in the switch.
 func (d *driver) replace(ctx context.Context, c drivers.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -192,7 +191,7 @@ func (d *driver) stop() error {
 	return nil
 }
 
-// worstChange changes one endpoint over and over while audits go on.
+// worstChange changes one endpoint repeatedly during audits.
 func (d *driver) worstChange(ctx context.Context) (worst time.Duration, err error) {
 	e := remotes(1)[1].(pipeline.Endpoint)
 	for began, i := time.Now(), uint16(0); time.Since(began) < auditTime; i++ {
@@ -209,7 +208,7 @@ func (d *driver) worstChange(ctx context.Context) (worst time.Duration, err erro
 	return worst, nil
 }
 
-// bundleTime gives the same flows to another bridge by one bundle of ovs-ofctl.
+// bundleTime measures adding the same flows to another bridge by one bundle of ovs-ofctl.
 func bundleTime(ctx context.Context) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "bench-flows-")
 	if err != nil {
@@ -238,16 +237,16 @@ ovs-vsctl --timeout=20 add-br "$2" -- set bridge "$2" datapath_type=netdev fail_
 	return took, nil
 }
 
-// lastFlow is added when changes have been counted: its event is the last one. ovs-ofctl puts out the answer to its
-// request, which it would keep for itself for a while, and writes events to where errors go.
+// lastFlow is added when changes have been counted: its event is the last one. ovs-ofctl writes the reply to its
+// request to standard output, which it would buffer for a while, and events to standard error.
 const (
 	lastFlow      = "table=250,in_port=65000"
 	lastCookie    = "0xfeed"
 	monitorScript = `exec stdbuf -oL ovs-ofctl monitor "$1" watch:!initial 2>&1`
 )
 
-// countChanges counts the flows of our bridge that are added, changed or
-// deleted from now on, as the switch itself reports them.
+// countChanges counts the flows of the bridge that are added, changed or deleted from now on, as reported by the
+// switch.
 func countChanges(ctx context.Context) (finish func() (int, error), err error) {
 	monitor := exec.CommandContext(ctx, "sh", "-c", monitorScript, "sh", ourBridge)
 	out, err := monitor.StdoutPipe()
@@ -258,7 +257,7 @@ func countChanges(ctx context.Context) (finish func() (int, error), err error) {
 		return nil, err
 	}
 	lines := bufio.NewReader(out)
-	if _, err := lines.ReadString('\n'); err != nil { // the answer to its request
+	if _, err := lines.ReadString('\n'); err != nil { // the reply to its request
 		return nil, errors.Join(err, monitor.Wait())
 	}
 	counted := make(chan int, 1)
@@ -287,7 +286,7 @@ func countChanges(ctx context.Context) (finish func() (int, error), err error) {
 			return 0, fmt.Errorf("ovs-ofctl monitor %s: %w", ourBridge, monitor.Wait())
 		}
 		err := errors.Join(ofctl(ctx, "del-flows", ourBridge, lastFlow), monitor.Process.Signal(syscall.SIGTERM))
-		_ = monitor.Wait() // it ends by the signal
+		_ = monitor.Wait() // it is ended by the signal
 		return n, err
 	}, nil
 }

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	tcpRounds  = 5 // runs of each side, in turns; the median counts
+	tcpRounds  = 5 // runs of each side, alternating; the median counts
 	tcpSeconds = "3"
 )
 
-// bareScript gives a node the Reference: two namespaces, veths and a bare
-// bridge with the least static flows that join them, and a tunnel to the peer.
+// bareScript sets up the reference on a node: two namespaces, veths and a bare bridge with the fewest static flows
+// that connect them, and a tunnel to the peer.
 const bareScript = `
 peer=$1
 mtu=$2
@@ -31,13 +31,13 @@ done
 ovs-ofctl add-flow br-bare in_port=1,actions=output:2
 ovs-ofctl add-flow br-bare in_port=2,actions=output:1`
 
-// acrossScript turns the first namespace of both nodes to the tunnel.
+// acrossScript redirects the first namespace of both nodes to the tunnel.
 const acrossScript = `
 ovs-ofctl add-flow br-bare in_port=1,actions=output:9
 ovs-ofctl add-flow br-bare in_port=9,actions=output:1`
 
-// benchTCP compares iperf3 between pods with iperf3 between the same kind of
-// veths on a bare bridge, on one node and across two, taking turns.
+// benchTCP compares iperf3 between pods with iperf3 between the same kind of veths on a bare bridge, on one node
+// and across two, alternating.
 func benchTCP(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	err := netctlAll(ctx, bed,
 		[]string{"tenant", "create", "tcp"},
@@ -108,7 +108,7 @@ func (r netnsRunner) command(args ...string) []string {
 	return append([]string{"ip", "netns", "exec", r.ns}, args...)
 }
 
-// compareTCP measures both ways in turn; the goal is a share of the reference.
+// compareTCP measures both alternately; the goal is a fraction of the reference.
 func compareTCP(ctx context.Context, name, refName string, goal float64, from, to, refFrom, refTo netnsRunner) (figure, error) {
 	var ours, reference, ratios []float64
 	for range tcpRounds {
@@ -134,7 +134,7 @@ func iperf(ctx context.Context, from, to netnsRunner, more ...string) (float64, 
 	if err != nil {
 		return 0, err
 	}
-	defer server.Kill() // it has ended by itself unless the client failed
+	defer server.Kill() // it has already ended unless the client failed
 	if err := waitListening(ctx, to); err != nil {
 		return 0, err
 	}

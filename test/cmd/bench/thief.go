@@ -17,9 +17,9 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// thief has the key of a node and tries all that this does not open, from many clients at once: from the first
-// line of its input to the second, from the third to the fourth, and so on. What each attempt comes to, tests of
-// netmaster/gate say.
+// thief has the key of a node and tries everything that the key does not permit, from many clients at once:
+// between the first and the second line of its input, between the third and the fourth, and so on. The tests of
+// netmaster/gate check the results.
 func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	db, member, err := c.join(ctx, "thief", netip.MustParseAddr("10.201.0.3"))
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) err
 	return in.Err()
 }
 
-// try makes all attempts over and over, and besides handshakes with netmasters, until it is stopped.
+// try makes all attempts repeatedly, and also handshakes with netmasters, until it is stopped.
 func try(ctx context.Context, client *clientv3.Client, member *membership.Member, hosts []string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var trying sync.WaitGroup
@@ -61,7 +61,7 @@ func try(ctx context.Context, client *clientv3.Client, member *membership.Member
 	}
 	for _, host := range hosts {
 		trying.Go(func() {
-			for ctx.Err() == nil { // handshakes, and connections that say nothing after them
+			for ctx.Err() == nil { // handshakes, and then silent connections
 				conf := member.TLS().Clone()
 				conf.NextProtos = []string{"h2"}
 				dialer := tls.Dialer{Config: conf}
@@ -74,7 +74,7 @@ func try(ctx context.Context, client *clientv3.Client, member *membership.Member
 	return func() { cancel(); trying.Wait() }
 }
 
-// attempts are made over and over; all are refused.
+// attempts are made repeatedly; all are refused.
 var attempts = []func(context.Context, *clientv3.Client){
 	func(ctx context.Context, c *clientv3.Client) {
 		_, _ = c.Get(ctx, mastercfg.StateRoot, clientv3.WithFromKey())

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// share is what the scheduler says of a thread: how long it has run, and how long it was ready to and
-// had no processor.
+// share has the scheduler's statistics of a thread: how long it has run, and how long it was runnable without a
+// processor.
 type share struct{ ran, waited time.Duration }
 
-// threads are those of this process and of all that it has started, with their shares.
+// threads are the threads of this process and of its descendants, with their shares.
 type threads map[string]share
 
-// ownThreads reads them. What ends meanwhile is left out.
+// ownThreads reads them. Threads that end meanwhile are skipped.
 func ownThreads() threads { return threadsOf(func(string) bool { return true }) }
 
-// threadsNamed reads those of the processes of a name.
+// threadsNamed reads those of the processes with a name.
 func threadsNamed(name string) threads {
 	return threadsOf(func(pid string) bool {
 		text, err := os.ReadFile("/proc/" + pid + "/comm")
@@ -27,18 +27,18 @@ func threadsNamed(name string) threads {
 	})
 }
 
-// threadsOf reads those of some processes, of this one and all that it has started; inside a node, where who
-// started it is not seen, of all that there are.
+// threadsOf reads those of some processes among this one and its descendants; inside a node, where the parents are
+// not visible, among all processes.
 func threadsOf(counts func(pid string) bool) threads {
 	children := map[string][]string{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, file := range stats {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
 		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
-		if fields := strings.Fields(rest); len(fields) > 1 { // its state, its parent
+		if fields := strings.Fields(rest); len(fields) > 1 { // state, parent
 			children[fields[1]] = append(children[fields[1]], filepath.Base(filepath.Dir(file)))
 		}
 	}
@@ -56,7 +56,7 @@ func threadsOf(counts func(pid string) bool) threads {
 	return all
 }
 
-// add reads the threads of a process.
+// add adds the threads of a process.
 func (t threads) add(pid string) {
 	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat")
 	for _, task := range tasks {
@@ -69,8 +69,8 @@ func (t threads) add(pid string) {
 	}
 }
 
-// effort is the processor time that processes of some names take while something is measured. Unlike
-// the time that passes, it does not depend on what else runs on the machine.
+// effort is the processor time that processes with some names use during a measurement. Unlike elapsed time, it
+// does not depend on other load on the machine.
 type effort struct {
 	names  []string
 	before map[string]threads
@@ -81,7 +81,7 @@ func newEffort(names ...string) *effort {
 	return &effort{names, map[string]threads{}, map[string]time.Duration{}}
 }
 
-// begin counts from now on, until end.
+// begin starts counting, until end.
 func (e *effort) begin() {
 	for _, name := range e.names {
 		e.before[name] = threadsNamed(name)
@@ -94,12 +94,12 @@ func (e *effort) end() {
 	}
 }
 
-// each is the mean over so many changes.
+// each returns the mean per change.
 func (e *effort) each(name string, changes int) time.Duration {
 	return e.spent[name] / time.Duration(max(1, changes))
 }
 
-// figures tells the means.
+// figures returns the means.
 func (e *effort) figures(what string, changes int) (list []figure) {
 	for _, name := range e.names {
 		list = append(list, figure{Name: "of it processor time of " + name + what, Value: inMS(e.each(name, changes)), Reference: "none", Ratio: "-", Goal: "none", Met: true})
@@ -107,7 +107,7 @@ func (e *effort) figures(what string, changes int) (list []figure) {
 	return list
 }
 
-// since is what has been added to the shares since before. Threads that have begun since count.
+// since returns the increase of the shares since before, including threads started since then.
 func (now threads) since(before threads) (sum share) {
 	for task, s := range now {
 		sum.ran += s.ran - before[task].ran
@@ -116,7 +116,7 @@ func (now threads) since(before threads) (sum share) {
 	return sum
 }
 
-// String tells how much of the time in which threads could have run they waited for a processor.
+// String returns the fraction of its runnable time that a thread waited for a processor.
 func (s share) String() string {
 	return fmt.Sprintf("waited %.0f %% of the time for a processor", 100*float64(s.waited)/float64(max(1, s.ran+s.waited)))
 }

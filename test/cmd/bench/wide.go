@@ -16,7 +16,7 @@ const (
 	wideFileGoal   = 200 // MB
 )
 
-// wideNetworks are a tenant and its networks of /16.
+// wideNetworks returns a tenant and its networks of /16.
 func wideNetworks(tenant string) []contivmodel.Object {
 	objects := []contivmodel.Object{&contivmodel.Tenant{TenantName: tenant, MaxEndpoints: 1_000_000}}
 	for i := range wideCount {
@@ -28,9 +28,9 @@ func wideNetworks(tenant string) []contivmodel.Object {
 
 func wideName(i int) string { return fmt.Sprintf("wide%d", i) }
 
-// benchWide makes endpoints in large networks, whose records must not grow with
-// them. It reads the leader's anonymous memory (its etcd member included; pages
-// of files are the kernel's to take back) and the size of etcd's file.
+// benchWide creates endpoints in large networks, whose records must not grow with them. It reads the leader's
+// anonymous memory (its etcd member included; pages of files can be reclaimed by the kernel) and the size of
+// etcd's file.
 func benchWide(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	leader, err := bed.Leader(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func benchWide(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	}}, nil
 }
 
-// fillWide leaves the endpoints there.
+// fillWide does not remove the endpoints.
 func fillWide(ctx context.Context, s *site) ([]figure, error) {
 	if _, err := s.prepare(ctx, wideNetworks("wide")...); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func fillWide(ctx context.Context, s *site) ([]figure, error) {
 	return []figure{}, err
 }
 
-// storeFile is the size of the database of a node's etcd member, in MB.
+// storeFile returns the size of the database of a node's etcd member, in MB.
 func storeFile(ctx context.Context, n *testbed.Node) (float64, error) {
 	out, err := n.Run(ctx, "stat", "-c", "%s", "/var/lib/contiv/etcd/member/snap/db")
 	if err != nil {
@@ -86,7 +86,7 @@ func storeFile(ctx context.Context, n *testbed.Node) (float64, error) {
 	return size / 1e6, err
 }
 
-// memory is the anonymous memory of a process while something happens, in MiB.
+// memory samples the anonymous memory of a process, in MiB.
 type memory struct {
 	stop                context.CancelFunc
 	done                chan struct{}
@@ -94,7 +94,7 @@ type memory struct {
 	err                 error
 }
 
-// memoryOf begins to watch.
+// memoryOf starts sampling.
 func memoryOf(ctx context.Context, pid int) *memory {
 	ctx, stop := context.WithCancel(ctx)
 	m := &memory{stop: stop, done: make(chan struct{})}
@@ -120,7 +120,7 @@ func memoryOf(ctx context.Context, pid int) *memory {
 	return m
 }
 
-// finish ends the watch: what it was, is, and was at most.
+// finish stops sampling and returns the first, the last and the highest value.
 func (m *memory) finish() (before, after, most float64, err error) {
 	m.stop()
 	<-m.done

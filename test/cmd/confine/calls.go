@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filters are what systemd makes of the unit: one with the system calls that there are, and one for each that is refused
-// with some arguments. The kernel asks all of them. (After a condition that does not hold, the library goes on with the
-// argument in the place of the call's number: nothing may come behind it.)
+// filters returns systemd's filters for the unit: one with the permitted system calls, and one for each that is
+// refused with some arguments. The kernel evaluates all of them. (After a condition that does not hold, the
+// library continues with the argument in place of the call's number: nothing may follow it.)
 func (u unit) filters() ([]seccomp.Policy, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {
@@ -38,12 +38,12 @@ func (u unit) filters() ([]seccomp.Policy, error) {
 			}
 		}
 	}
-	// A C library goes on without it where the kernel does not know it; its flags are out of a filter's reach.
+	// A C library does without it where the kernel lacks it; a filter cannot check its flags.
 	delete(allowed, "clone3")
 	unknown := seccomp.SyscallGroup{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)}
 	all := seccomp.SyscallGroup{Action: seccomp.ActionAllow}
 	for _, call := range slices.Sorted(maps.Keys(allowed)) {
-		if _, here := machine.SyscallNames[call]; here { // lists have those of all machines
+		if _, here := machine.SyscallNames[call]; here { // lists have those of all architectures
 			all.Names = append(all.Names, call)
 		}
 	}
@@ -59,7 +59,7 @@ func (u unit) filters() ([]seccomp.Policy, error) {
 	return policies, nil
 }
 
-// refused are the calls that are refused if all conditions about their arguments hold.
+// refused returns the calls that are refused if all conditions on their arguments hold.
 func (u unit) refused() (list []seccomp.NameWithConditions, err error) {
 	refuse := func(call string, conditions ...seccomp.Condition) {
 		list = append(list, seccomp.NameWithConditions{Name: call, Conditions: conditions})
@@ -82,7 +82,7 @@ func (u unit) refused() (list []seccomp.NameWithConditions, err error) {
 	namespaces := uint64(unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS)
 	switch kinds := u.last("RestrictNamespaces", "no"); kinds {
 	case "yes":
-		refuse("setns", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterOrEqual, Value: 0}) // whatever it is
+		refuse("setns", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterOrEqual, Value: 0}) // any value
 	case "net":
 		namespaces &^= unix.CLONE_NEWNET
 		refuse("setns", seccomp.Condition{Argument: 1, Operation: seccomp.NotEqual, Value: unix.CLONE_NEWNET})
@@ -99,7 +99,7 @@ func (u unit) refused() (list []seccomp.NameWithConditions, err error) {
 	return list, nil
 }
 
-// expand returns the system calls of a name: itself, or those of a set, as systemd has them.
+// expand returns the system calls of a name: itself, or those of one of systemd's sets.
 func expand(name string) (map[string]bool, error) {
 	if !strings.HasPrefix(name, "@") {
 		return map[string]bool{name: true}, nil
@@ -123,8 +123,8 @@ func expand(name string) (map[string]bool, error) {
 	return calls, nil
 }
 
-// load puts the filters before this thread, which can get no privileges any more. The first one is the last, as it
-// may not let others be loaded.
+// load installs the filters in this thread, which can gain no privileges afterwards. The first one is installed
+// last, as it may not permit further ones.
 func load(filters []seccomp.Policy) error {
 	for _, policy := range slices.Backward(filters) {
 		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: policy}); err != nil {

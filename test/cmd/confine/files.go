@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confineFiles gives this thread, and what takes its place, the view of the file system that the unit describes. What is
-// mounted outside later is seen inside, and not the other way round.
+// confineFiles gives this thread, and the program that it executes, the unit's view of the file system. Later
+// mounts outside are visible inside, but not the other way round.
 func (u unit) confineFiles() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("mounts are not shared: %w", err)
@@ -75,7 +75,7 @@ func (u unit) confineFiles() error {
 	return os.Chdir("/")
 }
 
-// readOnly leaves the service its own directories to write to, and those that are no files: everything else is read only.
+// readOnly makes everything read-only except the service's own directories, and mounts that are not files.
 func (u unit) readOnly() error {
 	writable := []string{"/dev", "/proc", "/sys"}
 	for _, place := range places {
@@ -105,9 +105,9 @@ func (u unit) readOnly() error {
 	return nil
 }
 
-// privateDevices leaves what is no device of the machine.
+// privateDevices hides the devices of the machine.
 func privateDevices() error {
-	const made = "/dev/shm" // something to make the new one in, before it takes the place of the old one
+	const made = "/dev/shm" // place to create the new one before it replaces the old one
 	if err := unix.Mount("tmpfs", made, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func bind(path string) error {
 	return nil
 }
 
-// setReadOnly says of a mount, and of those below it, whether they can be written to.
+// setReadOnly sets whether a mount, and those below it, are read-only.
 func setReadOnly(path string, yes bool) error {
 	attr := unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}
 	if yes {

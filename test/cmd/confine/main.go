@@ -1,11 +1,12 @@
-// Command confine runs a program as the unit of a service has systemd run it, on machines where no systemd runs: as its
-// user, with its capabilities, in its view of the file system, behind its filter of system calls. What it does not know of
-// a unit it refuses, so that a new line of a unit is tried out or left out knowingly.
+// Command confine runs a program as systemd would run it by the unit of a service, on machines without systemd: as
+// its user, with its capabilities, in its view of the file system, with its filter of system calls. It refuses
+// settings of a unit that it does not know, so that a new line of a unit is either implemented here or ignored
+// knowingly.
 //
 //	confine scripts/systemd/netmaster.service bin/netmaster --mode cni ...
 //
-// The program takes the place of this one, process id included, like the one that ExecStart names. Commands that
-// ExecStartPre names with a plus run before, outside of the sandbox.
+// The program replaces this one, with the same process id, like the one of ExecStart. Commands of ExecStartPre
+// with a plus run before, outside of the sandbox.
 package main
 
 import (
@@ -22,12 +23,12 @@ import (
 )
 
 func main() {
-	runtime.LockOSThread() // all that is done to this thread is there for the program that takes its place
+	runtime.LockOSThread() // everything set on this thread applies to the executed program
 	fmt.Fprintln(os.Stderr, "confine:", confine(os.Args[1:]))
 	os.Exit(1)
 }
 
-// confine makes what the program finds, gives up what it may not have, and becomes it: it returns if that fails only.
+// confine sets up the sandbox, drops privileges and executes the program: it returns only on failure.
 func confine(args []string) error {
 	if len(args) < 2 {
 		return errors.New("want a unit, a program and its arguments")
@@ -50,7 +51,7 @@ func confine(args []string) error {
 	if err != nil {
 		return err
 	}
-	program, err := unix.Open(args[1], unix.O_PATH, 0) // its folder may be out of sight soon
+	program, err := unix.Open(args[1], unix.O_PATH, 0) // its directory may soon be invisible
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[1], err)
 	}
@@ -73,7 +74,7 @@ func confine(args []string) error {
 	return fmt.Errorf("%s: %w", args[1], err)
 }
 
-// becomeUser makes this thread another user's. The functions of package syscall do so to all threads.
+// becomeUser changes the user of this thread. The functions of package syscall change that of all threads.
 func becomeUser(uid, gid int) error {
 	for _, set := range []struct{ call, a, b, c uintptr }{
 		{unix.SYS_SETGROUPS, 0, 0, 0},
@@ -87,7 +88,7 @@ func becomeUser(uid, gid int) error {
 	return nil
 }
 
-// before runs the commands that come before the program, outside of the sandbox.
+// before runs the commands that precede the program, outside of the sandbox.
 func (u unit) before(program string) error {
 	for _, line := range u["ExecStartPre"] {
 		command, outside := strings.CutPrefix(line, "+")

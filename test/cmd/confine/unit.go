@@ -16,7 +16,7 @@ import (
 // unit is the section Service of a unit: the values of each setting, in their order.
 type unit map[string][]string
 
-// known are the settings that this program does something about.
+// known are the settings that this program implements.
 var known = []string{
 	"AmbientCapabilities", "CapabilityBoundingSet", "Environment", "ExecStartPre", "LimitNOFILE", "LogsDirectory", "LogsDirectoryMode",
 	"MemoryDenyWriteExecute", "NoNewPrivileges", "PrivateDevices", "PrivateTmp", "ProtectControlGroups", "ProtectHome",
@@ -24,8 +24,8 @@ var known = []string{
 	"RuntimeDirectory", "RuntimeDirectoryMode", "StateDirectory", "StateDirectoryMode", "SystemCallFilter", "UMask", "User",
 }
 
-// left are those that are left out: what starts and ends a service, and what keeps from it what it lacks the capabilities
-// or the system calls for anyway.
+// left are the settings that it ignores: those for starting and ending a service, and restrictions that the
+// missing capabilities or system calls imply.
 var left = []string{
 	"EnvironmentFile", "ExecReload", "ExecStart", "Group", "KeyringMode", "KillMode", "LockPersonality", "PrivateUsers", "ProcSubset", "ProtectClock", "ProtectHostname",
 	"ProtectKernelLogs", "RemoveIPC", "Restart", "RestartPreventExitStatus", "RestartSec", "RestrictRealtime", "RestrictSUIDSGID", "RuntimeDirectoryPreserve",
@@ -53,7 +53,7 @@ func readUnit(path string) (unit, error) {
 		case section != "[Service]":
 		case !isSetting || strings.HasSuffix(line, `\`) || !slices.Contains(known, key) && !slices.Contains(left, key):
 			return nil, fmt.Errorf("%s: %q: nobody has said what to do about this", path, line)
-		case value == "": // what was said before does not count
+		case value == "": // resets the earlier values
 			u[key] = nil
 		default:
 			u[key] = append(u[key], specifiers.Replace(value))
@@ -62,13 +62,13 @@ func readUnit(path string) (unit, error) {
 	return u, nil
 }
 
-// is tells whether a setting is on.
+// is reports whether a setting is on.
 func (u unit) is(key string) bool { return slices.Equal(u[key], []string{"yes"}) }
 
-// words are those of all values of a setting.
+// words returns the words of all values of a setting.
 func (u unit) words(key string) []string { return strings.Fields(strings.Join(u[key], " ")) }
 
-// last is the value that counts of a setting with one.
+// last returns the effective value of a setting with one value.
 func (u unit) last(key, otherwise string) string {
 	if n := len(u[key]); n > 0 {
 		return u[key][n-1]
@@ -76,7 +76,7 @@ func (u unit) last(key, otherwise string) string {
 	return otherwise
 }
 
-// user finds the user of the service, whom systemd-sysusers(8) makes if there is none.
+// user returns the user of the service, which systemd-sysusers(8) creates if it does not exist.
 func (u unit) user(folder string) (uid, gid int, err error) {
 	name := u.last("User", "root")
 	who, err := user.Lookup(name)
@@ -95,7 +95,7 @@ func (u unit) user(folder string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// prepare makes the directories of the service.
+// prepare creates the directories of the service.
 func (u unit) prepare(uid, gid int) error {
 	for _, place := range places {
 		for _, name := range u.words(place.setting) {
@@ -118,7 +118,7 @@ func (u unit) prepare(uid, gid int) error {
 	return nil
 }
 
-// limits sets the limits that a unit has.
+// limits sets the resource limits of a unit.
 func (u unit) limits() error {
 	mask, err := strconv.ParseUint(u.last("UMask", "0022"), 8, 32)
 	if err != nil {
@@ -134,7 +134,7 @@ func (u unit) limits() error {
 		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
 			return err
 		}
-		n = min(n, now.Max) // a test machine may not raise it
+		n = min(n, now.Max) // a test machine may not permit raising it
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
 			return fmt.Errorf("LimitNOFILE: %w", err)
 		}
@@ -142,13 +142,14 @@ func (u unit) limits() error {
 	return nil
 }
 
-// capabilities are those that the units name, by their numbers.
+// capabilities are those used in the units, with their numbers.
 var capabilities = map[string]uintptr{
 	"CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_NET_BIND_SERVICE": unix.CAP_NET_BIND_SERVICE,
 	"CAP_NET_RAW": unix.CAP_NET_RAW, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN,
 }
 
-// dropCapabilities keeps what the unit lists. Root has no others when the program begins, and whoever is not has none.
+// dropCapabilities retains only those that the unit lists. Root has no others when the program starts, and other
+// users have none.
 func (u unit) dropCapabilities() error {
 	var keep []uintptr
 	for _, name := range u.words("CapabilityBoundingSet") {
@@ -162,7 +163,7 @@ func (u unit) dropCapabilities() error {
 		if slices.Contains(keep, number) {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, number, 0, 0, 0); err != nil && err != unix.EINVAL { // an older kernel does not know it
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, number, 0, 0, 0); err != nil && err != unix.EINVAL { // unknown to an older kernel
 			return fmt.Errorf("capability %d: %w", number, err)
 		}
 	}

@@ -1,6 +1,5 @@
-// Demo brings up a cluster of three nodes and three netmasters on this machine, enforced, with a
-// physical network beside it, plays both acts of what the project does with real pods
-// and real packets, and cleans up.
+// Demo starts an enforced cluster of three nodes and three netmasters on this machine, with a physical network,
+// demonstrates both parts of the project with real pods and real packets, and cleans up.
 package main
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// limit ends a demo that hangs, and is what one may take.
+// limit ends a demo that hangs, and is the maximum duration.
 const limit = 4 * time.Minute
 
 func main() {

@@ -1,4 +1,4 @@
-// K8scluster brings up a Kubernetes cluster on this machine to work on by hand.
+// K8scluster starts a Kubernetes cluster on this machine for manual work.
 package main
 
 import (
@@ -99,7 +99,7 @@ func shell(ctx context.Context, c *cli.Command) error {
 	}
 	code, err := testbed.RunInTerminal(cmd)
 	if code != 0 {
-		return cli.Exit("", code) // that of the command
+		return cli.Exit("", code) // the command's exit code
 	}
 	return err
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// numbered is a datagram that tells its place in the stream.
+// numbered returns a datagram with its number in the stream.
 func numbered(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// answers are those of a stream, from as many connections as it has.
+// answers are the replies to a stream, on any number of connections.
 type answers struct {
 	mu       sync.Mutex
 	seen     []bool // by number
@@ -24,9 +24,8 @@ type answers struct {
 
 func newAnswers(most int) *answers { return &answers{seen: make([]bool, most), last: time.Now()} }
 
-// readFrom waits for an answer and notes it. ended says that there will be no more: the
-// connection is closed, or its deadline over. An ICMP error, or something else that is
-// no answer, is neither.
+// readFrom waits for a reply and records it. ended reports that there will be no more: the connection is closed,
+// or its deadline over. An ICMP error, or a datagram that is not a reply, is neither.
 func (a *answers) readFrom(conn net.Conn) (answered, ended bool) {
 	var packet [16]byte
 	n, err := conn.Read(packet[:])
@@ -61,7 +60,7 @@ func (a *answers) count() int {
 	return a.received
 }
 
-// report tells what became of the datagrams, given when each was sent.
+// report returns the fate of the datagrams, given when each was sent.
 func (a *answers) report(sent []time.Time) streamReport {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// connecting is how long a connection may take to be there.
+// connecting is how long the setup of a connection may take.
 const connecting = 5 * time.Second
 
-// startConnection is a flow whose numbers are in one TCP connection. Its end is the end of the flow.
+// startConnection returns a flow whose numbers are sent over one TCP connection. It ends with the connection.
 func startConnection(to string, a *answers) (*oneFlow, error) {
 	conn, err := net.DialTimeout("tcp", to, connecting)
 	if err != nil {
@@ -24,7 +24,7 @@ func startConnection(to string, a *answers) (*oneFlow, error) {
 		number := make([]byte, 8)
 		for {
 			if _, err := io.ReadFull(conn, number); err != nil {
-				return // who sends is told, too
+				return // the sender gets an error, too
 			}
 			a.note(binary.BigEndian.Uint64(number))
 		}
@@ -32,7 +32,7 @@ func startConnection(to string, a *answers) (*oneFlow, error) {
 	return f, nil
 }
 
-// echoTCP sends back what comes in connections, until the context or the listener ends.
+// echoTCP echoes the data of connections until the context or the listener ends.
 func echoTCP(ctx context.Context, l net.Listener) error {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -44,7 +44,7 @@ func echoTCP(ctx context.Context, l net.Listener) error {
 		open.Go(func() {
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
-			io.Copy(conn, conn) // how a connection ends, its client tells
+			io.Copy(conn, conn) // the client reports how a connection ends
 		})
 	}
 }

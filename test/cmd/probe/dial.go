@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialReport is what dial prints.
+// dialReport is the output of dial.
 type dialReport struct {
 	Connections int64   `json:"connections"`
 	Failed      int64   `json:"failed"`
@@ -26,11 +26,11 @@ type dialReport struct {
 	LastError   string  `json:"lastError"`
 }
 
-// maxDialing bounds how long dial works.
+// maxDialing limits how long dial runs.
 const maxDialing = time.Minute
 
-// dial connects to a server that says its name and closes, again and again from some
-// clients at once, and counts how often that worked.
+// dial connects repeatedly, from several clients at once, to a server that sends its name and closes, and counts
+// the successes.
 func dial(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("dial", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port")
@@ -63,7 +63,7 @@ func dial(ctx context.Context, args []string) error {
 			for time.Since(began) < *limit && ctx.Err() == nil {
 				if err := dialOnce(ctx, &dialer, *to); err == nil {
 					done.Add(1)
-				} else if time.Since(began) < *limit { // the context may hear of its end later
+				} else if time.Since(began) < *limit { // the context may end later
 					failed.Add(1)
 					last.Store(err.Error())
 				}
@@ -74,8 +74,8 @@ func dial(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(dialReport{done.Load(), failed.Load(), time.Since(began).Seconds(), fmt.Sprint(last.Load())})
 }
 
-// chooseLate has the kernel choose a connection's port when it connects, as it does for one without an address
-// of its own, and not when the address is bound, where a port serves one connection.
+// chooseLate makes the kernel choose a connection's port at connect, as without an explicit address, and not when
+// the address is bound, where a port serves one connection only.
 func chooseLate(_, _ string, conn syscall.RawConn) error {
 	var problem error
 	err := conn.Control(func(fd uintptr) {

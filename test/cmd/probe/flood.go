@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// longestFlood bounds what one run sends.
+// longestFlood limits the duration of one run.
 const longestFlood = time.Minute
 
-// flood sends datagrams at a rate, whether anybody takes them or not, until it
-// is told to stop or its time is over.
+// flood sends datagrams at a rate, whether or not they are received, until it is stopped or its time is over.
 func flood(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("flood", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port of a UDP port")
@@ -39,7 +38,7 @@ func flood(ctx context.Context, args []string) error {
 	for ctx.Err() == nil {
 		<-tick.C
 		for due := int(time.Since(began).Seconds() * float64(*rate) * 1000 / 8); sent < due; sent += *size {
-			_, _ = conn.Write(datagram) // nobody has to be there
+			_, _ = conn.Write(datagram) // a receiver is not required
 		}
 	}
 	fmt.Println(sent)

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxForgeries bounds what one run sends.
+// maxForgeries limits what one run sends.
 const maxForgeries = 1000
 
-// forge writes frames to a link as its owner can: with whatever sender it likes.
-// A frame carries a datagram, or with -arp says who has the source address.
+// forge writes frames to a link with any source addresses, as its owner can. A frame carries a datagram or, with
+// -arp, an ARP announcement of the source address.
 func forge(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("forge", flag.ContinueOnError)
 	device := flags.String("dev", "eth0", "link to write to")
@@ -62,7 +62,7 @@ func parseMAC(into *net.HardwareAddr) func(string) error {
 	}
 }
 
-// frame is who a frame claims to be from and to.
+// frame has the claimed source and the destination of a frame.
 type frame struct {
 	ethSrc, ethDst net.HardwareAddr
 	ipSrc, ipDst   netip.Addr
@@ -73,12 +73,12 @@ func (f frame) ethernet(etherType uint16) []byte {
 	return binary.BigEndian.AppendUint16(head, etherType)
 }
 
-// datagram is Ethernet, IPv4 and UDP.
+// datagram returns a frame with Ethernet, IPv4 and UDP headers.
 func (f frame) datagram(port uint16) []byte {
 	return append(f.ethernet(unix.ETH_P_IP), f.ipv4(unix.IPPROTO_UDP, udp(port, port, []byte(forged)))...)
 }
 
-// ipv4 is a packet that must not be fragmented.
+// ipv4 returns a packet with the flag "don't fragment".
 func (f frame) ipv4(protocol byte, payload []byte) []byte {
 	length := uint16(20 + len(payload))
 	ip := []byte{0x45, 0, byte(length >> 8), byte(length), 0, 0, 0x40, 0, 64, protocol, 0, 0}
@@ -88,7 +88,7 @@ func (f frame) ipv4(protocol byte, payload []byte) []byte {
 	return append(ip, payload...)
 }
 
-// udp has no checksum, which IPv4 permits.
+// udp returns a datagram without a checksum, which IPv4 permits.
 func udp(from, to uint16, payload []byte) []byte {
 	head := binary.BigEndian.AppendUint16(nil, from)
 	head = binary.BigEndian.AppendUint16(head, to)
@@ -96,7 +96,7 @@ func udp(from, to uint16, payload []byte) []byte {
 	return append(append(head, 0, 0), payload...)
 }
 
-// checksum is the one of RFC 1071, over an even number of bytes.
+// checksum returns the checksum of RFC 1071 over an even number of bytes.
 func checksum(data []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(data); i += 2 {
@@ -108,8 +108,7 @@ func checksum(data []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// announcement is an ARP reply for everybody that gives the source address to
-// the source MAC.
+// announcement returns a broadcast ARP reply that maps the source address to the source MAC.
 func (f frame) announcement() []byte {
 	arp := []byte{0, 1, 8, 0, 6, 4, 0, 2}
 	src, dst := f.ipSrc.As4(), f.ipDst.As4()

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// maxWaiting bounds how many fresh flows wait for their answer: sockets are files.
+// maxWaiting limits how many fresh flows wait for their reply: each has an open socket.
 const maxWaiting = 10_000
 
 // freshFlows sends each datagram from a port of its own.
 type freshFlows struct {
 	to      string
-	grace   time.Duration // how long an answer may take
+	grace   time.Duration // how long a reply may take
 	answers *answers
 
 	waiting sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// get prints what a URL answers; anything but 200 is a failure.
+// get prints the response of a URL; any status but 200 is a failure.
 func get(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("http", flag.ContinueOnError)
 	wait := flags.Duration("wait", 5*time.Second, "how long to wait for the answer")

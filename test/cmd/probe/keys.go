@@ -13,8 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// keys prints every key below prefixes with a digest of its value, one per
-// line: two equal outputs mean equal content.
+// keys prints every key below prefixes with a digest of its value, one per line: equal outputs mean equal content.
 func keys(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
 	ca := flags.String("ca", "", "authorities of etcd")

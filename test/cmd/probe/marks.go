@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marks reads datagrams off a link and prints how many there are of each DSCP,
-// by the outermost header.
+// marks captures datagrams on a link and prints how many there are of each DSCP, by the outermost header.
 func marks(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("marks", flag.ContinueOnError)
 	device := flags.String("dev", "eth0", "link to read from")

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// resolve asks for names and prints what it is told: the data of the records in
-// order, or the code if it is an error.
+// resolve queries names and prints the results: the data of the records in order, or the response code if it is an
+// error.
 func resolve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("resolve", flag.ContinueOnError)
 	server := flags.String("server", "", "address of the name server")
@@ -62,19 +62,18 @@ func describeReply(reply *dns.Msg, err error) string {
 	return strings.Join(data, " ")
 }
 
-// longestAsking bounds one run.
+// longestAsking limits one run.
 const longestAsking = time.Minute
 
-// asking is what became of many questions.
+// asking has the results of many queries.
 type asking struct {
 	Sent      int64   `json:"sent"`
 	Answered  int64   `json:"answered"`
 	Seconds   float64 `json:"seconds"`
-	LongestMS float64 `json:"longestMs"` // that an answer took
+	LongestMS float64 `json:"longestMs"` // until a reply
 }
 
-// questions asks for names over UDP, one after the other and many at a time, and
-// prints how many were answered.
+// questions sends DNS queries over UDP, sequentially on several sockets, and prints how many were answered.
 func questions(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("questions", flag.ContinueOnError)
 	server := flags.String("server", "", "address of the name server")
@@ -116,7 +115,7 @@ func questions(ctx context.Context, args []string) error {
 				_, err = conn.Write(data)
 				sent.Add(1)
 				if *flood > 0 {
-					continue // nobody has to be there
+					continue // a server is not required
 				}
 				if err == nil {
 					err = errors.Join(conn.SetReadDeadline(asked.Add(*wait)), awaitAnswer(conn, buffer, data))
@@ -137,7 +136,7 @@ func questions(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(asking{sent.Load(), answered.Load(), time.Since(began).Seconds(), time.Duration(longest.Load()).Seconds() * 1000})
 }
 
-// awaitAnswer reads until the answer to a question has come.
+// awaitAnswer reads until the reply to a query has arrived.
 func awaitAnswer(conn net.Conn, buffer, question []byte) error {
 	for {
 		n, err := conn.Read(buffer)
@@ -150,8 +149,7 @@ func awaitAnswer(conn net.Conn, buffer, question []byte) error {
 	}
 }
 
-// resolver is a name server for names=addresses, until it is told to stop; others do
-// not exist.
+// resolver is a name server for names=addresses, until it is stopped; other names do not exist.
 func resolver(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("resolver", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:53", "address:port, UDP")
@@ -169,14 +167,14 @@ func resolver(ctx context.Context, args []string) error {
 			reply.Rcode = dns.RcodeSuccess
 			reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: a}}
 		}
-		_ = w.WriteMsg(reply) // who asked may have gone
+		_ = w.WriteMsg(reply) // the client may have gone
 	})}
-	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown() }) // it ends either way
+	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown() }) // it ends anyway
 	defer stop()
 	return server.ListenAndServe()
 }
 
-// pace waits for the time of the next question, or for the end.
+// pace waits until the time of the next query, or until the end.
 func pace(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return

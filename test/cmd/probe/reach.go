@@ -15,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reach asks many targets at once and prints a JSON object: target -> answer,
-// empty when there was none. A ping is one echo request of ping(8), its answer
-// "pong"; a TCP, UDP or SCTP target answers with the name it says. With -refusals a port
-// where somebody says that nobody serves it has "refused" as its answer.
+// reach contacts many targets at once and prints a JSON object: target -> answer, empty if there was none. A ping
+// is one echo request of ping(8), with the answer "pong"; a TCP, UDP or SCTP target answers with its name. With
+// -refusals the answer of a port that refuses is "refused".
 func reach(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
 	pings := flags.String("ping", "", "addresses, comma separated")
@@ -69,7 +68,7 @@ func reach(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }
 
-// refused is the answer of who says that nobody serves a port.
+// refused is the answer of a port that refuses.
 const refused = "refused"
 
 func connect(ctx context.Context, target string) (string, error) {

@@ -7,12 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roomForDatagrams is what a socket may hold for a probe that has to wait for its turn
-// on a busy machine: what is lost then is lost by the probe, not by who is tested. In
-// bytes; a small datagram takes almost a thousand.
+// roomForDatagrams is the socket buffer of a probe that has to wait for a processor on a busy machine: otherwise
+// the probe, not the tested system, would lose datagrams. In bytes; a small datagram takes almost a thousand.
 const roomForDatagrams = 4 << 20
 
-// makeRoom gives a socket that room, whatever the machine allows those who are not root.
+// makeRoom sets that size, beyond the machine's limit for users without privileges.
 func makeRoom(conn *net.UDPConn) error {
 	socket, err := conn.SyscallConn()
 	if err != nil {

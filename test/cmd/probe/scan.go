@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// listener is what scan says of an open port.
+// listener is the result of scan for an open port.
 type listener struct {
-	Plain string `json:"plain"` // the beginning of the answer to a request without TLS
+	Plain string `json:"plain"` // the beginning of the response to a request without TLS
 	TLS   bool   `json:"tls"`
 }
 
 const (
 	scanWait   = time.Second
-	plainBytes = 512 // that are shown
+	plainBytes = 512 // that are printed
 )
 
-// scan connects to every TCP port of an address and prints a JSON object: open port -> what is there.
+// scan connects to every TCP port of an address and prints a JSON object: open port -> listener.
 func scan(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("scan", flag.ContinueOnError)
 	scanners := flags.Int("at-once", 256, "connections at once")
@@ -95,7 +95,7 @@ func plainAnswer(ctx context.Context, to string) string {
 }
 
 func speaksTLS(ctx context.Context, to string) bool {
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 3 * scanWait}, Config: &tls.Config{InsecureSkipVerify: true}} // whose it is does not matter
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 3 * scanWait}, Config: &tls.Config{InsecureSkipVerify: true}} // any certificate
 	conn, err := dialer.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return false

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// A question by SCTP is one packet, and so is its answer: the common header (RFC 9260, section 3.1) and a text where chunks
-// would be. It passes by ports as any other does, and needs no SCTP in the kernel.
+// A request by SCTP is one packet, and so is its reply: the common header (RFC 9260, section 3.1) and a text in
+// place of chunks. It matches ports as any other packet does, and needs no SCTP in the kernel.
 
-const sctpHeader = 12 // two ports, a tag and a checksum, at which nobody looks
+const sctpHeader = 12 // two ports, a tag and a checksum, which are ignored
 
-// firstSCTPPort and those above it are the askers', one for each question.
+// firstSCTPPort and those above it are the ports of clients, one per request.
 const firstSCTPPort = 40000
 
 var networksOfSCTP = []string{"ip4:132", "ip6:132"}
@@ -25,7 +25,7 @@ func sctpPacket(from, to uint16, text string) []byte {
 	return append(append(packet, make([]byte, sctpHeader-len(packet))...), text...)
 }
 
-// sctpText is what a packet between two ports says; 0 is any port.
+// sctpText returns the text of a packet between two ports; 0 is any port.
 func sctpText(packet []byte, from, to uint16) (text string, source uint16, ok bool) {
 	if len(packet) < sctpHeader {
 		return "", 0, false
@@ -35,7 +35,7 @@ func sctpText(packet []byte, from, to uint16) (text string, source uint16, ok bo
 	return string(packet[sctpHeader:]), source, ok
 }
 
-// associations asks by SCTP.
+// associations sends requests by SCTP.
 type associations struct{ asked atomic.Uint32 }
 
 func (a *associations) ask(ctx context.Context, target string) (string, error) {
@@ -61,7 +61,7 @@ func (a *associations) ask(ctx context.Context, target string) (string, error) {
 		return "", err
 	}
 	for answer := make([]byte, 1500); ; {
-		n, _, err := conn.ReadFrom(answer) // what a raw socket gets is for all of them
+		n, _, err := conn.ReadFrom(answer) // a raw socket receives the packets of all of them
 		if err != nil {
 			return "", err
 		}
@@ -71,7 +71,7 @@ func (a *associations) ask(ctx context.Context, target string) (string, error) {
 	}
 }
 
-// listenSCTP takes what comes to the machine in either version of IP.
+// listenSCTP receives the packets to the machine of both IP families.
 func listenSCTP() (all []net.PacketConn, err error) {
 	for _, network := range networksOfSCTP {
 		conn, err := net.ListenPacket(network, "")
@@ -86,7 +86,7 @@ func listenSCTP() (all []net.PacketConn, err error) {
 	return all, nil
 }
 
-// serveSCTP says its name to who asks at a port.
+// serveSCTP answers requests to a port with its name.
 func serveSCTP(conn net.PacketConn, port, name string) error {
 	own, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

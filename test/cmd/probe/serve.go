@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Datagrams that are not echoed: one, with zeros behind it as it may have, is answered with the name
-// and as many bytes, one is noted down for whoever reads our output, and not answered.
+// Datagrams that are not echoed: one, possibly followed by zeros, is answered with the name and as many bytes, the
+// other is printed to the output, and not answered.
 const (
 	whoAreYou = "who?"
 	forged    = "forged"
 )
 
-// serve says its name to whoever connects or asks, and echoes other datagrams, and
-// connections on ports of their own, on any address. The name tells which of several pods with the same address
-// has answered. It prints "serving" when all ports are open.
+// serve sends its name to TCP and UDP clients, and echoes other datagrams, and connections to ports of their own,
+// on any address. The name shows which of several pods with the same address has answered. It prints "serving"
+// when all ports are open.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	name := flags.String("name", "ok", "what to say")
@@ -84,7 +84,7 @@ func serve(ctx context.Context, args []string) error {
 	return g.Wait()
 }
 
-// ports are the elements of a comma separated list, which may be empty.
+// ports returns the elements of a comma-separated list, which may be empty.
 func ports(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
@@ -95,12 +95,12 @@ func serveTCP(l net.Listener, name string) error {
 		if err != nil {
 			return err
 		}
-		io.WriteString(conn, name) // a client that has gone is its own problem
+		io.WriteString(conn, name) // errors are the client's
 		conn.Close()
 	}
 }
 
-// maxDatagram is more than UDP carries.
+// maxDatagram is more than a UDP datagram can have.
 const maxDatagram = 1 << 16
 
 func serveUDP(conn net.PacketConn, name string) error {

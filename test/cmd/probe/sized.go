@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sized is how large a question is, and its answer with it.
+// sized is the size of a request and of its reply.
 type sized struct {
-	bytes int  // of the IP packet, before it is cut into fragments; 0: as few as there can be
-	whole bool // it must not be cut
+	bytes int  // of the IP packet, before fragmentation; 0: the minimum
+	whole bool // it must not be fragmented
 }
 
-// headers of IP without options, and of an echo or a datagram behind it.
+// Sizes of IP headers without options, and of the header of an echo request or a datagram.
 const (
 	headers4 = 20 + 8
 	headers6 = 40 + 8
 )
 
-// payload is what is left of a packet to an address; 0: anything.
+// payload returns the size of a packet's payload; 0: any.
 func (s sized) payload(to netip.Addr) int {
 	if to.Is4() {
 		return max(s.bytes-headers4, 0)
@@ -51,7 +51,7 @@ func (s sized) ping(ctx context.Context, target string) (string, error) {
 	return "pong", nil
 }
 
-// datagram asks once: a lost question is an answer, too.
+// datagram sends one request: a lost request is a result, too.
 func (s sized) datagram(ctx context.Context, target string) (string, error) {
 	to, err := netip.ParseAddrPort(target)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s sized) datagram(ctx context.Context, target string) (string, error) {
 	return string(bytes.TrimRight(answer[:n], "\x00")), nil
 }
 
-// control has the kernel fragment nothing that has to stay whole, whatever it has heard of the way.
+// control disables fragmentation by the kernel for packets that have to stay whole, whatever path MTU it knows.
 func (s sized) control(network, _ string, raw syscall.RawConn) error {
 	if !s.whole {
 		return nil
@@ -98,7 +98,7 @@ func (s sized) control(network, _ string, raw syscall.RawConn) error {
 	return failed
 }
 
-// padded is a text with zeros behind it, so many bytes in all if it is not longer.
+// padded returns a text, padded with zeros to a size unless it is longer.
 func padded(text string, size int) []byte {
 	return append([]byte(text), make([]byte, max(size-len(text), 0))...)
 }

@@ -16,18 +16,18 @@ import (
 
 const (
 	stormLink  = "eth0"
-	stormPause = time.Millisecond // at least, if a rate is wanted
-	stormBatch = 64               // packets between two looks at the clock, at most
+	stormPause = time.Millisecond // at least, with a rate
+	stormBatch = 64               // packets between two checks of the time, at most
 )
 
-// stormReport is what storm prints.
+// stormReport is the output of storm.
 type stormReport struct {
 	Sent    int     `json:"sent"`
 	Seconds float64 `json:"seconds"`
 }
 
-// storm sends packets of a kind, at a rate or as many as there can be, whether anybody
-// takes them or not, until its time is over.
+// storm sends packets of a kind, at a rate or as many as possible, whether or not they are received, until its
+// time is over.
 func storm(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
 	name := flags.String("kind", "udp", "of packets")
@@ -68,14 +68,13 @@ func storm(ctx context.Context, args []string) error {
 			}
 		}
 		for ; sent < due; sent++ {
-			_ = send(kind.packet(f, sent)) // nobody has to be there
+			_ = send(kind.packet(f, sent)) // a receiver is not required
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(stormReport{sent, time.Since(began).Seconds()})
 }
 
-// addressOf is the address of a link that has the IP version of another one, and is not
-// for the link alone.
+// addressOf returns an address of a link that has the IP family of another one, and is not link-local.
 func addressOf(link *net.Interface, like netip.Addr) (netip.Addr, error) {
 	addresses, err := link.Addrs()
 	if err != nil {
@@ -89,7 +88,7 @@ func addressOf(link *net.Interface, like netip.Addr) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("storm: %s has no address to send from to %s", link.Name, like)
 }
 
-// open gives what sends frames to the link, or IPv4 packets by the ways of the kernel.
+// open returns a function that sends frames to the link, or IPv4 packets through the kernel's routing.
 func (k packetKind) open(link *net.Interface, to netip.Addr) (send func([]byte) error, closeSocket func() error, err error) {
 	family, protocol := unix.AF_INET, unix.IPPROTO_RAW
 	var address unix.Sockaddr
@@ -104,7 +103,7 @@ func (k packetKind) open(link *net.Interface, to netip.Addr) (send func([]byte) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if !k.frames { // not even if the sender has been told that they are too big
+	if !k.frames { // fragmentation off, even if the kernel knows a smaller path MTU
 		if err := unix.SetsockoptInt(socket, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE); err != nil {
 			return nil, nil, errors.Join(err, unix.Close(socket))
 		}

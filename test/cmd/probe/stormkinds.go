@@ -20,10 +20,10 @@ const (
 	longPayload  = 3000
 )
 
-// packetKind is a kind of packets of which a pod may send more than others can bear.
+// packetKind is a kind of packets that may be harmful to others in large numbers.
 type packetKind struct {
-	frames bool                        // packet makes Ethernet frames; else IPv4 packets
-	packet func(f frame, i int) []byte // the i-th one, from the source of f to its receiver
+	frames bool                        // packet returns Ethernet frames; false: IPv4 packets
+	packet func(f frame, i int) []byte // the i-th one, from the source of f to its destination
 }
 
 var packetKinds = map[string]packetKind{
@@ -46,12 +46,12 @@ func (f frame) datagrams(from, to uint16, bytes int) []byte {
 
 func clientPort(i int) uint16 { return uint16(firstClient + i%clientPorts) }
 
-// newFlow is a datagram from another port than those before it.
+// newFlow returns a datagram from another port than those before.
 func newFlow(f frame, i int) []byte {
 	return f.datagrams(clientPort(i), uint16(stormPort+i/clientPorts%stormPorts), shortPayload)
 }
 
-// newConnection is a TCP SYN from another port than those before it.
+// newConnection returns a TCP SYN from another port than those before.
 func newConnection(f frame, i int) []byte {
 	const withoutOptions, syn = 5 << 4, 2
 	tcp := binary.BigEndian.AppendUint16(nil, clientPort(i))
@@ -61,14 +61,14 @@ func newConnection(f frame, i int) []byte {
 	return f.ipv4(unix.IPPROTO_TCP, tcp)
 }
 
-// checksumOf is that of a transport's segment with an even length, and the pseudo header.
+// checksumOf returns the checksum of a transport's segment with an even length, with the pseudo header.
 func (f frame) checksumOf(protocol byte, segment []byte) uint16 {
 	pseudo := append(append(f.ipSrc.AsSlice(), f.ipDst.AsSlice()...), 0, protocol)
 	pseudo = binary.BigEndian.AppendUint16(pseudo, uint16(len(segment)))
 	return checksum(append(pseudo, segment...))
 }
 
-// asked is what the i-th packet asks for: the receiver of f, or another address near it.
+// asked returns the target of the i-th request: the destination of f, or another address near it.
 func asked(f frame, i int) netip.Addr {
 	a := f.ipDst.AsSlice()
 	if i%2 == 1 {
@@ -78,15 +78,15 @@ func asked(f frame, i int) netip.Addr {
 	return address
 }
 
-// request is an ARP request.
+// request returns an ARP request.
 func request(f frame, i int) []byte {
 	f.ethDst, f.ipDst = everybody(), asked(f, i)
 	frame := f.announcement()
-	frame[21] = 1 // asks
+	frame[21] = 1 // opcode: request
 	return frame
 }
 
-// solicitation is one of a neighbour.
+// solicitation returns a neighbour solicitation.
 func solicitation(f frame, i int) []byte {
 	const kind, sourceLink, hopLimit = 135, 1, 255
 	target := asked(f, i).As16()
@@ -101,7 +101,7 @@ func solicitation(f frame, i int) []byte {
 	return append(append(append(ip, src[:]...), group[:]...), icmp...)
 }
 
-// unknownUnicast is for a MAC address that nobody has.
+// unknownUnicast returns a frame to an unused MAC address.
 func unknownUnicast(f frame, i int) []byte {
 	f.ethDst = binary.BigEndian.AppendUint32(net.HardwareAddr{0x06, 0}, uint32(i))
 	return append(f.ethernet(unix.ETH_P_IP), f.datagrams(stormPort, stormPort, shortPayload)...)
@@ -112,7 +112,7 @@ func broadcast(f frame, _ int) []byte {
 	return append(f.ethernet(unix.ETH_P_IP), f.datagrams(stormPort, stormPort, shortPayload)...)
 }
 
-// echoRequest is a ping.
+// echoRequest returns a ping.
 func echoRequest(number uint16) []byte {
 	const kind, id = 8, 1
 	icmp := binary.BigEndian.AppendUint16([]byte{kind, 0, 0, 0, 0, id}, number)
@@ -120,7 +120,7 @@ func echoRequest(number uint16) []byte {
 	return icmp
 }
 
-// question asks the name server for a name that nobody has asked for.
+// question returns a DNS query for a new name.
 func question(f frame, i int) []byte {
 	const port, wanted, kind, class = 53, 1 << 8, 1, 1
 	dns := binary.BigEndian.AppendUint16(nil, uint16(i))
@@ -133,11 +133,12 @@ func question(f frame, i int) []byte {
 	return f.ipv4(unix.IPPROTO_UDP, udp(clientPort(i), port, dns))
 }
 
-// gatewayMAC is the address of all gateways.
+// gatewayMAC is the MAC address of all gateways.
 var gatewayMAC = net.HardwareAddr(pipeline.AnycastMAC[:])
 
-// anyHeaders has a receiver, a protocol and ports that have little in common with those of packets before it: as many
-// leading bits as can be tell a packet from what rules and routes are about. One in four has a forged sender.
+// anyHeaders returns a packet whose destination, protocol and ports differ from those before it in many places: in
+// as many leading bits as possible that distinguish a packet from what rules and routes match. One in four has a
+// forged source.
 func anyHeaders(f frame, i int) []byte {
 	spread := func(salt, bits uint32) uint32 { return (uint32(i)*2654435761 + salt*40503) >> (32 - bits) }
 	dst := f.ipDst.As4()
@@ -150,7 +151,7 @@ func anyHeaders(f frame, i int) []byte {
 	}
 	protocol := []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_ICMP, byte(i)}[spread(3, 16)%5]
 	payload := udp(uint16(1)<<spread(4, 4), stormPort^uint16(1)<<spread(5, 4), make([]byte, shortPayload))
-	payload[13] = byte(spread(6, 8)) // flags of TCP
+	payload[13] = byte(spread(6, 8)) // TCP flags
 	return append(f.ethernet(unix.ETH_P_IP), f.ipv4(protocol, payload)...)
 }
 

@@ -11,34 +11,33 @@ import (
 	"time"
 )
 
-// streamReport is what stream prints.
+// streamReport is the output of stream.
 type streamReport struct {
 	Sent     int       `json:"sent"`
 	Received int       `json:"received"`
 	Lost     int       `json:"lost"`
-	MaxGap   float64   `json:"maxGapMs"` // longest time between two answers
+	MaxGap   float64   `json:"maxGapMs"` // longest time between two replies
 	Losses   []loss    `json:"losses"`   // the first ones
-	LastLost time.Time `json:"lastLost"` // when the last datagram without an answer was sent
-	GapAt    time.Time `json:"gapAt"`    // when that began
-	Late     int       `json:"late"`     // datagrams that were not sent, as the machine was too busy at their time
+	LastLost time.Time `json:"lastLost"` // when the last datagram without a reply was sent
+	GapAt    time.Time `json:"gapAt"`    // start of that gap
+	Late     int       `json:"late"`     // datagrams that were not sent, as the machine was too busy
 	Refused  string    `json:"refused"`  // why one could not be sent, which ended the stream
 }
 
-// loss is a row of datagrams that were not answered.
+// loss is a range of datagrams without a reply.
 type loss struct {
 	At    time.Time `json:"at"` // when the first of them was sent
 	Count int       `json:"count"`
 }
 
-// maxLosses bounds the losses that are told one by one.
+// maxLosses limits how many losses are listed.
 const maxLosses = 20
 
-// maxDatagrams bounds a stream: an hour at one per millisecond.
+// maxDatagrams limits a stream: an hour at one per millisecond.
 const maxDatagrams = 3_600_000
 
-// stream sends numbered datagrams to an echo server at a steady pace, until it
-// is told to stop or all are sent, and counts those that never come back. It
-// fails if any is lost. With -tcp, the numbers are sent over one connection.
+// stream sends numbered datagrams to an echo server at a constant rate, until it is stopped or all are sent, and
+// counts those without a reply. It fails if any is lost. With -tcp, the numbers are sent over one connection.
 func stream(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("stream", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port of a UDP echo server")
@@ -99,7 +98,7 @@ func stream(ctx context.Context, args []string) error {
 	return nil
 }
 
-// late is how many datagrams a steady pace would have sent besides.
+// late returns how many more datagrams a constant rate would have sent.
 func late(sent []time.Time, interval time.Duration) int {
 	if len(sent) == 0 {
 		return 0
@@ -107,16 +106,16 @@ func late(sent []time.Time, interval time.Duration) int {
 	return max(0, int(sent[len(sent)-1].Sub(sent[0])/interval)-len(sent)+1)
 }
 
-// sender sends datagrams and notes their answers.
+// sender sends datagrams and records their replies.
 type sender interface {
 	send(number int) error
-	end() // returns when nothing is noted any more
+	end() // returns when nothing is recorded any more
 }
 
 // oneFlow sends all datagrams from one port, or all numbers over one connection.
 type oneFlow struct {
 	conn     net.Conn
-	received chan struct{} // closed when nobody reads any more
+	received chan struct{} // closed when the reader has ended
 }
 
 func startFlow(to string, a *answers) (*oneFlow, error) {

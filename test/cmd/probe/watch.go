@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// transition is a line of watch: from a datagram on, answers came or did not.
+// transition is a line of watch: from a datagram on, replies arrived or did not.
 type transition struct {
 	At       int64 `json:"at"` // when that datagram was sent, Unix nanoseconds
 	Answered bool  `json:"answered"`
 }
 
-// unanswered is how long an answer may take before its datagram counts as lost.
+// unanswered is how long a reply may take before its datagram counts as lost.
 const unanswered = 100 * time.Millisecond
 
-// watch sends a datagram per interval to an echo server and prints a line each
-// time the fate of datagrams changes. It ends after the given duration.
+// watch sends a datagram per interval to an echo server and prints a line each time replies stop or resume. It
+// ends after the given duration.
 func watch(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("watch", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port of a UDP echo server")
@@ -57,7 +57,7 @@ func watch(ctx context.Context, args []string) error {
 		case <-tick.C:
 			binary.BigEndian.PutUint64(packet[:], uint64(len(w.sent)))
 			w.sent = append(w.sent, time.Now())
-			conn.Write(packet[:]) // a refused datagram is an unanswered one
+			conn.Write(packet[:]) // a refused datagram is a lost one
 			err = w.expire(time.Now())
 		}
 		if err != nil {
@@ -66,15 +66,15 @@ func watch(ctx context.Context, args []string) error {
 	}
 }
 
-// watcher knows when each datagram was sent and what was last printed.
+// watcher has the time of each datagram and the last printed line.
 type watcher struct {
 	out    *json.Encoder
 	sent   []time.Time
-	oldest int // first datagram whose fate is open
+	oldest int // first datagram with an undecided fate
 	up     bool
 }
 
-// answered settles all datagrams up to the number: answers keep their order.
+// answered settles all datagrams up to the number: replies stay in order.
 func (w *watcher) answered(number uint64) error {
 	if number >= uint64(len(w.sent)) || int(number) < w.oldest {
 		return nil
@@ -107,7 +107,7 @@ func readAnswers(ctx context.Context, conn net.Conn, answers chan<- uint64) {
 	var packet [16]byte
 	for ctx.Err() == nil {
 		if n, err := conn.Read(packet[:]); err != nil || n != 8 {
-			continue // refused ports are reported here; closing ends the context first
+			continue // refused ports are reported here; at the end ctx ends first
 		}
 		select {
 		case answers <- binary.BigEndian.Uint64(packet[:8]):

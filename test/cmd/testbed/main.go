@@ -1,4 +1,4 @@
-// Testbed brings up a cluster of nodes on this machine to work on by hand.
+// Testbed starts a cluster of nodes on this machine for manual work.
 package main
 
 import (
@@ -153,12 +153,12 @@ func shell(ctx context.Context, c *cli.Command) error {
 		"NETMASTER=" + bed.NetmasterURL()}, run...)...)
 	code, err := testbed.RunInTerminal(cmd)
 	if code != 0 {
-		return cli.Exit("", code) // that of the command
+		return cli.Exit("", code) // the command's exit code
 	}
 	return err
 }
 
-// machines are those of the bed in which a command can be run, by name.
+// machines returns the machines of the bed on which a command can be run, by name.
 func machines(bed *testbed.Bed) map[string]func(context.Context, ...string) *exec.Cmd {
 	all := map[string]func(context.Context, ...string) *exec.Cmd{}
 	for _, n := range bed.Nodes {
