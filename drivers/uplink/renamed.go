@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// followRenamed has the record name links as they are called by now. One that was renamed would else have gone with all that
-// the host had there, and be another one by its new name.
+// followRenamed updates the names of links in the record. Otherwise a renamed link would count as removed, with the addresses that the
+// host had there, and as a new one under its new name.
 func (b *Bridge) followRenamed() error {
 	next, changed := b.moved.clone(), false
 	for _, old := range slices.Sorted(maps.Keys(next.indexes())) {
@@ -37,7 +37,8 @@ func (b *Bridge) followRenamed() error {
 	return nil
 }
 
-// renamed is the name that a link of the record has now; "" if it still has its own, has gone, or nobody knows.
+// renamed returns the new name of a link of the record; "" if it has kept its name, no longer exists, or cannot be identified. It is
+// identified by index and MAC.
 func (b *Bridge) renamed(old string, r record) (string, error) {
 	if _, err := b.links.byName(old); !fault.Is(err, fault.NotFound) {
 		return "", err
@@ -62,7 +63,7 @@ func (b *Bridge) renamed(old string, r record) (string, error) {
 	return name, nil
 }
 
-// indexes are those of all links that are named.
+// indexes returns the indexes of all links of the record, by name.
 func (r record) indexes() map[string]int {
 	indexes := map[string]int{}
 	maps.Copy(indexes, r.Plain)
@@ -72,7 +73,7 @@ func (r record) indexes() map[string]int {
 	return indexes
 }
 
-// rename gives what is noted of a link another name.
+// rename moves what is recorded of a link to another name.
 func (r record) rename(old, name string) {
 	if index, noted := r.Plain[old]; noted {
 		delete(r.Plain, old)

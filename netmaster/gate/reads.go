@@ -209,10 +209,10 @@ func (x *index) mayHaveExisted(key string) bool {
 	return indexed && !there && !gone
 }
 
-// mayHaveSeen tells whether a record at an old revision, which the node is not shown, may be one that it saw then. Its tenant is one
-// that the node may serve, and perhaps did; or the record belongs to an earlier creation of its key, and is for the node as far as its
-// value and the present networks tell. The node gets an error instead of "not found", by which it would conclude that the store was
-// replaced. The record itself may not be for it, since its network may have been another one then.
+// mayHaveSeen reports whether the node may have seen a record at an old revision that it may not see now: the node may serve the record's
+// tenant, and perhaps did; or the record belongs to an earlier creation of its key, and its value and the present networks say that it is
+// for the node. The node then gets an error: from "not found" it would conclude that the store was replaced. It does not get the
+// record, whose network may have been another one then.
 func (x *index) mayHaveSeen(host string, past *mvccpb.KeyValue) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// refuseTaken returns an error for a data directory in which a member runs, of this process or another one. etcd itself would wait for its
-// end without a word, and could not be stopped meanwhile.
+// refuseTaken returns fault.Conflict for a data directory in which a member runs, of this process or another one. etcd itself would wait
+// for the lock without a message, and could not be stopped meanwhile.
 func refuseTaken(dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db") // which a running member has locked
 	file, err := os.OpenFile(path, os.O_RDWR, 0)       // NFS locks nothing for itself alone that was opened to be read only

@@ -21,22 +21,23 @@ import (
 // which node the client came in, and send the answers there, where the connection is translated:
 //
 //	OUTPUT    into the tunnel           source MAC entranceMAC
-//	PEER      out of it, entranceMAC    SCRATCH: by which node it comes; once more
-//	PEER      TCP, to an endpoint here  the destination says node and provider: ct(commit,nat(dst=provider))
+//	PEER      out of it, entranceMAC    SCRATCH: the number of the node; PEER again
+//	PEER      TCP, to an endpoint here  destination made of node and port: ct(commit,nat(dst=provider))
 //	          anything else             ct(commit); the label of both is the VTEP of the other node
 //	FORWARD   from a provider's port, for no endpoint: ct
 //	            a connection that came in by another node: from the provider again, into the tunnel to that node
 //	            a connection that came in by this host: translated back, to the host
 //	            no such connection: like any packet
 //
-// A client outside has one source port for several connections, as it asks the nodes at different addresses. If these lead to
-// the same port of the same provider, nothing in the packets tells them apart. For TCP the tracker does, by what they were for before it
-// translated them, and gives the later one another source port. For those that this host takes in that is the service; for others
-// it is made of the number of the node and that of the provider's port of the switch. No packet leaves with it: it is translated at once, and
-// the answer gets the provider's address again. ICMP errors are not translated, as they would quote it. UDP is not told apart: where the
-// userspace datapath (3.1) writes an IPv4 address into later fragments, it spoils them.
+// An external client may use one source port for connections to several nodes, since the nodes have different addresses. If two of these
+// connections reach the same port of one provider, their packets are equal there. For TCP the connection tracker distinguishes them by the
+// original destination, and gives the later connection another source port. For clients that entered by this host, the original destination
+// is the service. For others it is an address made of the number of their node and the number of the provider's switch port. That address
+// is translated to the provider's at once, so no packet leaves with it, and answers get the provider's address as source again. ICMP errors
+// are not translated, since they would quote that address. UDP is not distinguished: the userspace datapath (3.1) corrupts later fragments
+// when it writes an IPv4 address into them.
 //
-// The highest bits of a connection's mark are ORIGIN, which tells these connections apart.
+// The highest bits of a connection's mark are ORIGIN, which distinguishes these connections.
 // For such clients no groups are looked up, whatever address they have.
 type entrance struct {
 	gateway    [6]byte
@@ -78,23 +79,22 @@ func (e entrance) base(w *Wants) {
 	}
 }
 
-// cameBy is set in SCRATCH beside the number of the node by which a client came in.
 const (
-	cameBy     = 1 << bitsNode
-	bitsNode   = 16
-	bitsNumber = 16
+	bitsNode   = 16            // of a node's number: the last ones of its VTEP
+	bitsNumber = 16            // of a port's number
+	cameBy     = 1 << bitsNode // is set in SCRATCH once the number of the node is there, which may be 0
 )
 
-// byNode is the register with that.
+// byNode is the word of SCRATCH with cameBy and the number of the node.
 var byNode = Register{regScratch.Name, regScratch.Index + 3, 0, 32, regScratch.Does}
 
-// entering matches packets of clients that came in by another node, which is known.
+// entering matches packets of clients that came in by another node, once byNode has its number.
 func entering(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tablePeer, priority, append([]openflow.FieldMatch{openflow.EthSrc(entranceMAC), openflow.Reg(byNode.Index, cameBy, cameBy)}, more...)...)
 }
 
-// peer has the flows that record the node through which a client came in. Nodes with equal numbers have connections of a client that are not
-// told apart.
+// peer has the flows that record the node through which a client came in. Connections of one client by nodes with equal numbers are
+// not distinguished.
 func (e entrance) peer(w *Wants, p Peer) {
 	vtep := p.VTEP.AsSlice()
 	number := uint32(binary.BigEndian.Uint16(vtep[len(vtep)-2:]))
@@ -104,7 +104,7 @@ func (e entrance) peer(w *Wants, p Peer) {
 	}
 }
 
-// remember makes an entry of the connection that says by which node it came.
+// remember commits a connection with the VTEP of the node by which it came as label.
 func (e entrance) remember(as openflow.CT) openflow.Action {
 	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
 	if e.underlay6 {
@@ -115,7 +115,7 @@ func (e entrance) remember(as openflow.CT) openflow.Action {
 	return as
 }
 
-// endpoint has the flows that tell connections of TCP to an endpoint apart by the node that they came by.
+// endpoint has the flows that distinguish TCP connections to an endpoint by the node through which they came in.
 func (e entrance) endpoint(w *Wants, p placed) {
 	if !p.local() || p.Mode.Bridged() || p.Encap == VLAN {
 		return
