@@ -128,33 +128,17 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 			return open, err
 		}
 	}
-	var now, before mastercfg.K8sPod
-	_, err = p.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	var written recordChange
+	_, err = p.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
 		for _, key := range keys {
 			if key != wanted && isOf(tx, key, name) {
 				tx.Delete(key)
 			}
 		}
-		if pod == nil {
-			return nil
+		if pod != nil {
+			written, err = p.write(tx, wanted, pod, namespace)
 		}
-		before, err = ledger.Read[mastercfg.K8sPod](tx, wanted)
-		if err == nil && before.Pod() != name {
-			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // another pod with this UID
-		}
-		if now, err = p.record(tx, pod, namespace, before); err != nil {
-			return err
-		}
-		open = isOpen(tx, pod, now)
-		if ep, differs := misplaced(tx, pod, now); differs {
-			if err := master.MoveEndpoint(tx, ep, groupID(now)); err != nil {
-				return err
-			}
-		}
-		if reflect.DeepEqual(now, before) {
-			return nil
-		}
-		return ledger.Write(tx, wanted, now)
+		return err
 	})
 	if err != nil {
 		return false, err
@@ -164,11 +148,38 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 			p.noteRecord(name, key, false)
 		}
 	}
-	if now.Reason == "" && !now.Classed {
+	if written.now.Reason == "" && !written.now.Classed {
 		p.policies.unclassed(name)
 	}
-	p.reportEvents(pod, before, now)
-	return open, nil
+	p.reportEvents(pod, written.before, written.now)
+	return written.open, nil
+}
+
+// recordChange is what write found and wrote.
+type recordChange struct {
+	before, now mastercfg.K8sPod
+	open        bool // see isOpen
+}
+
+// write updates the record of a pod, and moves its endpoint to the group that the record names.
+func (p *placer) write(tx *ledger.Tx, key string, pod *corev1.Pod, namespace *corev1.Namespace) (done recordChange, err error) {
+	done.before, err = ledger.Read[mastercfg.K8sPod](tx, key)
+	if err == nil && done.before.Pod() != pod.Namespace+"/"+pod.Name {
+		return done, fmt.Errorf("record %s is of pod %s", key, done.before.Pod()) // another pod with this UID
+	}
+	if done.now, err = p.record(tx, pod, namespace, done.before); err != nil {
+		return done, err
+	}
+	done.open = isOpen(tx, pod, done.now)
+	if ep, differs := misplaced(tx, pod, done.now); differs {
+		if err := master.MoveEndpoint(tx, ep, groupID(done.now)); err != nil {
+			return done, err
+		}
+	}
+	if reflect.DeepEqual(done.now, done.before) {
+		return done, nil
+	}
+	return done, ledger.Write(tx, key, done.now)
 }
 
 // isOpen reports whether a record is to be checked again though its pod does not change.
