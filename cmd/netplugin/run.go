@@ -86,14 +86,13 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	var podProblems []func() string
 	if cni != nil {
-		front, attachments = append(front, cni.Run), cni
+		front, attachments, podProblems = append(front, cni.Run), cni, append(podProblems, cni.Problem)
 	}
-	var podsProblem func() string
 	if o.cniConfDir != "" {
-		var keep task
-		keep, podsProblem = keepCNIConf(o.cniConfDir, node)
-		front = append(front, keep)
+		keep, problem := keepCNIConf(o.cniConfDir, node)
+		front, podProblems = append(front, keep), append(podProblems, problem)
 	}
 	host = newHostAccess(o, node, master, db, driver, own[0], cni, portsMoved)
 	var kubeProxy func(context.Context) (string, error)
@@ -104,7 +103,7 @@ func run(ctx context.Context, o *options) error {
 	var place registrar
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, Socket: o.socket, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
-		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined, Refused: place.refused,
+		BGP: node.InspectBGP, Host: host.Problem, Pods: podProblems, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined, Refused: place.refused,
 		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began), Listeners: own[0].Listeners,
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})

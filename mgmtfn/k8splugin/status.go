@@ -40,6 +40,15 @@ func (s *Server) status(ctx context.Context) error {
 	return nil
 }
 
+// Problem returns why this node attaches no container though STATUS succeeds; empty: it attaches them. STATUS would
+// make the node not ready, and its pods were evicted.
+func (s *Server) Problem() string {
+	if err := s.store.Problem(); err != nil {
+		return fmt.Sprintf("no container can be attached: %v", err)
+	}
+	return ""
+}
+
 // ServesAsBefore reports whether the datapath, by its error notReady, lacks only the store, and has been ready
 // since the boot: the flows of that time are still in force. All nodes may lose the store at once.
 func (s *Server) ServesAsBefore(notReady error) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -70,15 +71,24 @@ func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	case where != "":
 		view.VXLAN.ErrStats["KubeProxy"] = where
 	}
-	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
-		if problem == nil {
-			continue
-		}
+	if h.Host != nil {
+		setProblems(view.VXLAN.ErrStats, "HostAccess", h.Host)
+	}
+	setProblems(view.VXLAN.ErrStats, "PodConfiguration", h.Pods...)
+	h.json(w, view)
+}
+
+// setProblems sets an entry to the texts that are not empty, if there is one.
+func setProblems(stats map[string]string, entry string, problems ...func() string) {
+	var texts []string
+	for _, problem := range problems {
 		if text := problem(); text != "" {
-			view.VXLAN.ErrStats[what] = text
+			texts = append(texts, text)
 		}
 	}
-	h.json(w, view)
+	if len(texts) > 0 {
+		stats[entry] = strings.Join(texts, "; ")
+	}
 }
 
 // version sets which Open vSwitch runs. The package is reported only if it has the same release: the switch may

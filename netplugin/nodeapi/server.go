@@ -79,7 +79,7 @@ type Config struct {
 	Names       Names
 	BGP         func() *mastercfg.NodeBgp // BGP state; nil or a nil result: not a BGP router
 	Host        func() string             // problem of the host's own interfaces, "" if none; nil: it has no such interfaces
-	Pods        func() string             // why container runtimes do not use this node's CNI, "" if they do; nil: its configuration is not ours
+	Pods        []func() string           // each returns why containers are not attached on this node, "" if they are
 	// KubeProxy returns where rules of kube-proxy are on the node, "" if nowhere; nil: not checked.
 	KubeProxy func(context.Context) (string, error)
 	// Release returns the version of the running Open vSwitch, Package that of the

@@ -24,6 +24,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	records map[cniwire.Attachment]Record
+	failed  bool // the last checkpoint could not be written
 }
 
 // Open reads all checkpoints. Invalid files are renamed and reported in problems; they do not prevent the start.
@@ -116,14 +117,31 @@ func (s *Store) write(r *Record, state State, now time.Time, write func(path str
 	if err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
 	}
-	if err := write(s.path(r.Attachment()), data); err != nil {
+	err = write(s.path(r.Attachment()), data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed = err != nil; s.failed {
 		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
 	}
 	*r = next
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.records[r.Attachment()] = next
 	return nil
+}
+
+// Problem returns why no checkpoint can be written, as on a disk that has become read-only. It writes only if the
+// last checkpoint failed: until then it returns nil.
+func (s *Store) Problem() error {
+	s.mu.Lock()
+	failed := s.failed
+	s.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	probe := filepath.Join(s.dir, "probe")
+	if err := durable.Put(probe, nil); err != nil {
+		return err
+	}
+	return durable.Remove(probe)
 }
 
 // Remove removes the checkpoint of an attachment.

@@ -109,3 +109,34 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestThatNoCheckpointCanBeWrittenIsAProblemUntilOneCan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cni")
+	s, _ := open(t, dir)
+	r := sample("a")
+	problem := func(want string) {
+		t.Helper()
+		if err := s.Problem(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("problem %v, want %q", err, want)
+		}
+	}
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	problem("") // nothing is written to find out
+	if err := s.Begin(&r, time.Now()); err == nil {
+		t.Fatal("a checkpoint was written to a directory that is not there")
+	}
+	problem("no such file")
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	problem("") // though nothing was attached since
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v %v", entries, err)
+	}
+	if err := s.Begin(&r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	problem("")
+}
