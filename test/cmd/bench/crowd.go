@@ -177,7 +177,7 @@ func (c *crowd) follow(ctx context.Context, in *bufio.Scanner, out io.Writer, co
 	return in.Err()
 }
 
-// victim times requests when it is told to: a read of a key, and a write.
+// victim measures the latency of requests on demand: a read of a key, and a write.
 func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	db, _, err := c.join(ctx, "victim", netip.MustParseAddr("10.201.0.2"))
 	if err != nil {
