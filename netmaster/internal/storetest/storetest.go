@@ -58,7 +58,7 @@ func fail(err error) int {
 	return 1
 }
 
-// Endpoint is the URL of the etcd.
+// Endpoint returns the URL of the etcd.
 func Endpoint() string { return endpoint }
 
 // Open connects to the emptied store. The store is compacted, or each list and each watch would cost more than in
