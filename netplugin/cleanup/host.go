@@ -105,7 +105,7 @@ func emptyParents(ours []string) (things []thing) {
 	return things
 }
 
-// emptyDir is an empty directory to remove.
+// emptyDir returns an empty directory to remove.
 func emptyDir(dir string) thing {
 	return thing{what: "directory " + dir, remove: func(context.Context) error {
 		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
