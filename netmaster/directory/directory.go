@@ -1,11 +1,10 @@
-// Package directory asks an LDAP directory, such as Active Directory, whether a password is
-// right, and which groups a user is in.
+// Package directory queries an LDAP directory, such as Active Directory, whether a password is right, and which
+// groups a user is in.
 //
-// For each question a connection is made. The service account finds the one entry with the user's
-// name, the user's own name and password are tried, and the service account follows the
-// groups of the entry, which may be in groups themselves. All of it is encrypted, takes a
-// few seconds at most, and ends whatever the directory sends: one that is
-// away, slow or lying costs one login.
+// Each query uses a connection of its own. The service account searches the only entry with the user's name, a
+// bind with this entry and the password verifies the password, and the service account collects the groups of the
+// entry, including nested ones. All of it is encrypted and ends within a few seconds, whatever the directory
+// sends: one that is unavailable, slow or malicious makes only the login fail.
 package directory
 
 import (

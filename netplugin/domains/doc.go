@@ -7,5 +7,4 @@
 //
 // The endpoint receives an answer at the same time as this package. A connection that begins before the switch has
 // a flow for the address is refused; TCP retries after a second.
-// address is refused; TCP tries again after a second.
 package domains

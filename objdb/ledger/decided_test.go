@@ -16,7 +16,6 @@ import (
 )
 
 // parted is a ledger behind a proxy, and a direct connection that reports the appearance of a key of the journal.
-// key of the journal appears.
 func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.Proxy, appeared chan struct{}) {
 	t.Helper()
 	url := testetcd.New(t)

@@ -7,7 +7,6 @@
 //
 // The second act: a dual-stack tenant has a service, DNS names and a bandwidth limit; then its pods are on a VLAN,
 // with an external router that is unaware of the controller.
-// then its pods are on a VLAN, with a router that knows nothing of us.
 package scenario
 
 import (
