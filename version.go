@@ -1,5 +1,4 @@
-// Package netplugin is the root of the project. It holds what belongs to all of
-// it: the version.
+// Package netplugin is the root of the project, with its version.
 package netplugin
 
 import (
@@ -10,6 +9,6 @@ import (
 //go:embed VERSION
 var version string
 
-// Version is that of the project, as semantic versioning has it. Clients of the
-// original controller compare the major one, which is 1.
+// Version returns the version of the project, after semantic versioning. Clients of the original controller
+// compare the major one, which is 1.
 func Version() string { return strings.TrimSpace(version) }

@@ -1,9 +1,9 @@
 package drivers
 
-// Listener is where Open vSwitch takes orders beside the sockets of its own machine. Whoever gives them there changes flows, or the
-// database, past everything that we look after.
+// Listener is an address at which Open vSwitch accepts commands besides the sockets of its own machine. Clients
+// there can change flows or the database without netplugin noticing.
 type Listener struct {
-	Target string // as Open vSwitch has it, such as ptcp:6640, where it listens, or tcp:192.0.2.1:6653, where it asks
-	Bridge string `json:",omitempty"` // whose flows are changed so; empty: it is the database
-	Option bool   `json:",omitempty"` // ovsdb-server was told so when it was started, or later, and no database has it
+	Target string // in Open vSwitch's notation, such as ptcp:6640 to listen, or tcp:192.0.2.1:6653 to connect
+	Bridge string `json:",omitempty"` // the bridge with the flows; empty: the listener serves the database
+	Option bool   `json:",omitempty"` // set by an option of ovsdb-server, at its start or later, and in no database
 }

@@ -53,7 +53,7 @@ func (db *DB) probe(ctx context.Context) time.Duration {
 	return quietFor
 }
 
-// idleTime is the time for which the store need not be probed.
+// idleTime returns the time for which the store need not be probed.
 func (s *standing) idleTime() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// One of three members that runs alone knows its own state only, which may be an old one.
+// A member that runs without the other two knows only its own state, which may be old.
 func TestAMemberWithoutAQuorumMeasuresNothing(t *testing.T) {
 	t.Parallel() // it mostly waits
 	members := testetcd.NewMembers(t, 3, 0)

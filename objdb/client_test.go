@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// With a password, the client is made when something is first asked of the store. One that takes connections and
-// says nothing holds up who waits for it, and nobody else: not who has less time, and not the end of the connection.
+// With a password, the etcd client is created on the first request. A store that accepts connections but never
+// answers delays only the requests that wait for it: not one with a shorter timeout, and not Close.
 func TestASilentStoreHoldsUpOnlyWhoWaitsForIt(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// disturbed is a store whose leader gets no answer to a transaction about a key, once.
+// disturbed is a store whose leader gets no answer to one transaction about a key.
 type disturbed struct {
 	term *Term
 	near *DB
 
-	about   atomic.Pointer[string] // what is in it; nil: nothing is disturbed
-	happens bool                   // it happens all the same
-	said    error                  // what is answered in place of nothing
+	about   atomic.Pointer[string] // the key; nil: nothing is disturbed
+	happens bool                   // the transaction is applied nevertheless
+	said    error                  // the answer; nil: none
 	away    atomic.Bool            // nothing passes any more
-	full    atomic.Bool            // it takes no candidate's key
+	full    atomic.Bool            // candidates' keys are refused
 	kept    *testetcd.Request
 }
 
@@ -61,19 +61,21 @@ func disturb(t *testing.T, patience time.Duration) *disturbed {
 	return d
 }
 
-// loses has the next transaction about a key get no answer, and tells whether it happens.
+// loses sets that the next transaction about a key gets no answer, and whether it is applied.
 func (d *disturbed) loses(key string, happens bool) {
 	d.happens = happens
 	d.about.Store(&key)
 }
 
-// What a member says that has proposed nothing, and gRPC of one that has ended in the middle of its answer.
+// The error of a member that has not proposed the transaction, and that of gRPC if a member ends in the middle of
+// its answer.
 var (
 	errDropped = status.Error(codes.Unknown, "raft proposal dropped")
 	errCutOff  = status.Error(codes.Internal, "server closed the stream without sending trailers")
 )
 
-// Of a transaction without an answer is found out whether it has happened: it happens once, and is told as what it is.
+// After a transaction without an answer, Commit determines whether it was applied: it is applied once, and
+// reported correctly.
 func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 	d := disturb(t, requestLimit)
 	a, b := state+"a", state+"b"
@@ -131,7 +133,7 @@ func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 	}
 }
 
-// A member whose leader is handing over proposes nothing, for a moment, and one that ends may have.
+// A member whose leader hands over drops proposals for a moment; a member that ends may have proposed.
 func TestACommitThatAMemberHasDroppedIsSentAgain(t *testing.T) {
 	d := disturb(t, requestLimit)
 	for i, c := range []struct {
@@ -151,7 +153,7 @@ func TestACommitThatAMemberHasDroppedIsSentAgain(t *testing.T) {
 	}
 }
 
-// Whose time ends between two tries knows that nothing has happened, and leaves nothing open.
+// A commit whose context ends between two attempts is known not to have been applied, and leaves nothing open.
 func TestACommitThatIsGivenUpBetweenTwoTriesIsKnown(t *testing.T) {
 	d := disturb(t, requestLimit)
 	d.said = errDropped
@@ -173,7 +175,7 @@ func TestACommitThatIsGivenUpBetweenTwoTriesIsKnown(t *testing.T) {
 	}
 }
 
-// What was given up does nothing when it arrives after another commit: not even if its guards hold again.
+// A commit that was given up has no effect if it arrives after another commit: not even if its guards hold again.
 func TestACommitThatArrivesLateDoesNothing(t *testing.T) {
 	d := disturb(t, requestLimit)
 	key := state + "late"
@@ -192,7 +194,7 @@ func TestACommitThatArrivesLateDoesNothing(t *testing.T) {
 	}
 }
 
-// A store that is away for long leaves the outcome open until the next commit. From then on it cannot happen.
+// After a long outage the outcome of a commit is open until the next commit. After that it cannot be applied.
 func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
 	d := disturb(t, time.Second)
 	key, next := state+"open", state+"next"
@@ -219,7 +221,7 @@ func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
 	}
 }
 
-// Who finds others' writes in the place of its own does not know which was first.
+// If the keys have writes of other clients, their order is unknown, and so is the outcome of the commit.
 func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
 	d := disturb(t, requestLimit)
 	key := state + "shared"
@@ -230,7 +232,7 @@ func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
 	}
 }
 
-// A full store cannot tell what has become of a commit, and deletions go on.
+// With a full store the outcome of a commit cannot be determined; deletions are still possible.
 func TestAFullStoreTakesDeletionsAfterALostAnswer(t *testing.T) {
 	d := disturb(t, requestLimit)
 	key := state + "large"
@@ -248,7 +250,8 @@ func TestAFullStoreTakesDeletionsAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A member may say that the store is full of what it has taken all the same. What was not taken is told as that.
+// A member may return "no space" for a transaction that it has applied. A transaction that was not applied is
+// reported as refused.
 func TestACommitThatAFullStoreHasTakenIsToldSo(t *testing.T) {
 	d := disturb(t, requestLimit)
 	d.said = rpctypes.ErrGRPCNoSpace
@@ -268,7 +271,8 @@ func TestACommitThatAFullStoreHasTakenIsToldSo(t *testing.T) {
 	}
 }
 
-// What an earlier commit without an answer has written late is not taken for what a full store has refused.
+// The late write of an earlier commit without an answer does not count as that of a commit refused by a full
+// store.
 func TestACommitThatAFullStoreHasRefusedIsNotTakenForAnEarlierOne(t *testing.T) {
 	d := disturb(t, requestLimit)
 	first, second := KV{Key: state + "first", Value: []byte("same")}, KV{Key: state + "second"}

@@ -44,8 +44,8 @@ type Config struct {
 	Now func() time.Time // clock for the end of a term; default sinceBoot
 }
 
-// sinceBoot is a clock that is never set and that continues while the machine is suspended, like the store's
-// clock. Time differences of time.Now do not include suspension.
+// sinceBoot returns the time of a clock that is never set and that continues while the machine is suspended, like
+// the store's clock. Time differences of time.Now do not include suspension.
 func sinceBoot() time.Time {
 	var since unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil { // a kernel before 2.6.39

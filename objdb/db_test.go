@@ -141,7 +141,7 @@ func TestBadConfigurationsAreRefusedWithTheCause(t *testing.T) {
 func TestTheStoreIsReachedAtTheURLsThatAreSetLast(t *testing.T) {
 	url, gone := testetcd.New(t), testkit.FreeURL()
 	db := open(t, Config{Endpoints: []string{gone}, RequestTimeout: 300 * time.Millisecond})
-	if _, _, err := db.List(t.Context(), "/x/"); err == nil { // a connection is tried, and is kept on
+	if _, _, err := db.List(t.Context(), "/x/"); err == nil { // a connection attempt, which is repeated in the background
 		t.Fatal("nobody listens there")
 	}
 	for _, bad := range [][]string{{}, {"https://127.0.0.1:1"}, {url, "https://127.0.0.1:1"}, {"127.0.0.1"}} {

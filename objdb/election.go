@@ -34,7 +34,7 @@ func leaseTTL(ttl time.Duration) time.Duration {
 	return max(ttl-4*time.Second, (ttl/2).Truncate(time.Second)+time.Second)
 }
 
-// ownLimit is how long a holder continues without an answer to its renewals: it stops before its lease can expire.
+// ownLimit returns how long a holder continues without an answer to its renewals: it stops before its lease can expire.
 func ownLimit(ttl time.Duration) time.Duration {
 	return min(ttl*2/3, leaseTTL(ttl)-300*time.Millisecond)
 }
@@ -87,7 +87,8 @@ func (db *DB) campaignOnce(ctx context.Context, cfg CampaignConfig) (*Term, erro
 	return term, nil
 }
 
-// awaitTurn writes the candidate's key, waits until it is first in the queue, and confirms that the lease is still valid.
+// awaitTurn writes the candidate's key, waits until it is first in the queue, and confirms that the lease is still
+// valid.
 func (t *Term) awaitTurn(ctx context.Context) error {
 	// The wait is over when the caller gives up or the lease is lost.
 	ctx, cancel := context.WithCancel(ctx)

@@ -22,16 +22,16 @@ const (
 	state = "/contiv.io/state/"
 )
 
-// campaignLimit is how long a candidate of the tests waits for the lock.
+// campaignLimit is the time limit of a candidate for acquiring the lock.
 const campaignLimit = 3 * time.Minute
 
-// outcome is what a candidacy has come to.
+// outcome is the result of a candidacy.
 type outcome struct {
 	term *Term
 	err  error
 }
 
-// stands has somebody campaign beside the test, which gets the outcome by won.
+// stands campaigns in a goroutine; the test gets the outcome by won.
 func stands(t testing.TB, db *DB, who string, ttl time.Duration) <-chan outcome {
 	elected := make(chan outcome, 1)
 	go func() {
@@ -58,8 +58,8 @@ func campaign(t testing.TB, db *DB, who string, ttl time.Duration) *Term {
 	return won(t, stands(t, db, who, ttl))
 }
 
-// resign ends a term and gives its lease back. For that a test that waits for requests only shortly
-// may have to ask more than once; a lease that is gone is given back.
+// resign ends a term and revokes its lease. It retries, for tests with short request timeouts; an expired lease
+// counts as revoked.
 func resign(t testing.TB, term *Term) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -168,7 +168,7 @@ func TestALeaseOutlivesTheHoldersOwnLimit(t *testing.T) {
 	}
 }
 
-// What etcd may take until a lease is revoked whose holder died with the store's leader.
+// The latest time at which etcd revokes a lease whose holder died with the store's leader.
 func TestALeaseLeavesRoomForAnElectionInTheStore(t *testing.T) {
 	const election, extension, look = 2 * time.Second, time.Second, 500 * time.Millisecond
 	for ttl := 7 * time.Second; ttl <= 60*time.Second; ttl += time.Second {
@@ -182,10 +182,10 @@ func TestALeaseLeavesRoomForAnElectionInTheStore(t *testing.T) {
 	}
 }
 
-// soon is what a takeover may take beside other tests, which have the processors first.
+// soon is the time limit of a takeover while other tests use the processors.
 func soon(time.Duration) time.Duration { return time.Minute }
 
-// promised is what it takes at most where processors are free.
+// promised is its time limit with free processors.
 func promised(ttl time.Duration) time.Duration { return ttl + time.Second }
 
 func TestASuccessorLeadsAfterTheHolderWasKilled(t *testing.T) {
@@ -231,8 +231,8 @@ func TestLongASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing
 	holderAndStoresLeaderKilled(t, promised)
 }
 
-// Each of three processes is a candidate and a member of the store. The one
-// killed holds the lock, and most often leads the store as well.
+// Each of three processes is a candidate and a member of the store. The killed one holds the lock, and most often
+// leads the store as well.
 func holderAndStoresLeaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	const ttl = 10 * time.Second // the default of netmaster
 	urls, peers := [3]string{}, []string{}
@@ -313,7 +313,7 @@ func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testi
 	if got := valueOf(t, near, state+"n"); got != "1" {
 		t.Errorf("n is %s", got)
 	}
-	resign(t, term) // gives back what is left
+	resign(t, term) // revokes what is left
 	resign(t, successor)
 }
 
@@ -386,10 +386,11 @@ func TestACampaignWaitsForTheStore(t *testing.T) {
 
 func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) { termOutlivesLoss(t, 1) }
 
-// Requests take turns on the endpoints, renewals among them: few tries may well go to those that do not answer.
+// Requests, and lease renewals among them, use the endpoints in turn: all of a few attempts may use endpoints that
+// do not answer.
 func TestATermOutlivesTheLossOfMostOfSeveralEndpoints(t *testing.T) { termOutlivesLoss(t, 6) }
 
-// termOutlivesLoss has all endpoints but one fall silent.
+// termOutlivesLoss silences all endpoints but one.
 func termOutlivesLoss(t *testing.T, silent int) {
 	t.Parallel() // it mostly waits
 	const ttl = 15 * time.Second
@@ -442,7 +443,7 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	resign(t, second)
 }
 
-// The fence itself is in the backup: only the revision tells.
+// The backup contains the fence, too: only the revision shows the difference.
 func TestATermEndsWhenTheStoreGoesBack(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := testetcd.NewProcess(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A member with TLS that stops answers for a moment as nobody does who serves: it is away.
+// While a member with TLS stops, it may answer like a server without the service: that counts as an outage.
 func TestAnAnswerThatIsNoneOfTheStoreMeansThatItIsAway(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.EnableHTTP2 = true

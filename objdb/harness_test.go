@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testetcd.Main(m, map[string]func([]string) error{"candidate": candidate, "member": member}))
 }
 
-// requestLimit is what a request may take where a test says nothing else: a machine that
-// builds other tests meanwhile may leave the store no turn for seconds.
+// requestLimit is the timeout of a request where a test sets no other: on a machine that builds other tests
+// meanwhile, the store may not run for seconds.
 const requestLimit = time.Minute
 
 // open connects to a store for the time of the test.
@@ -45,7 +45,7 @@ func open(t testing.TB, cfg Config) *DB {
 	return db
 }
 
-// newDB is a connection to a store of its own.
+// newDB starts a store for this test and connects to it.
 func newDB(t testing.TB) *DB {
 	t.Helper()
 	return open(t, Config{Endpoints: []string{testetcd.New(t)}})
@@ -77,7 +77,7 @@ func valueOf(t testing.TB, db *DB, key string) string {
 	return string(kv.Value)
 }
 
-// member is a process that is a member of a store and stands for the lock.
+// member is a process that runs a member of the store and campaigns for the lock.
 func member(args []string) error {
 	url, ttl, name, dir, cluster := args[0], args[1], args[2], args[3], args[4]
 	peers := map[string]string{}
@@ -96,10 +96,10 @@ func member(args []string) error {
 	return stand(url, ttl, name)
 }
 
-// candidate is a process that stands for the lock.
+// candidate is a process that campaigns for the lock.
 func candidate(args []string) error { return stand(args[0], args[1], "child") }
 
-// stand campaigns, and does what it is told until its standard input ends.
+// stand campaigns, and then obeys the lines of its standard input until that ends.
 func stand(url, lasting, value string) error {
 	ttl, err := time.ParseDuration(lasting)
 	if err != nil {
@@ -125,8 +125,8 @@ func stand(url, lasting, value string) error {
 	return nil
 }
 
-// leadStore moves the store's leadership to the member at url. A store that is choosing a leader,
-// or that is late, is asked again.
+// leadStore moves the store's leadership to the member at url. It retries while the store elects a leader or
+// answers late.
 func leadStore(db *DB, url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -137,7 +137,7 @@ func leadStore(db *DB, url string) error {
 	})
 }
 
-// moveLeader is one try of leadStore.
+// moveLeader is one attempt of leadStore.
 func moveLeader(ctx context.Context, db *DB, url string) error {
 	c, err := db.Client(ctx)
 	if err != nil {

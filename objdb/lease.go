@@ -77,7 +77,7 @@ func (l *lease) left(limit time.Duration) time.Duration {
 	return limit - l.db.cfg.Now().Sub(*l.renewed.Load())
 }
 
-// overdue is the error of a lease that may not be relied on any more.
+// overdue returns the error of a lease that may not be relied on any more.
 func (l *lease) overdue(limit time.Duration) error {
 	return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
 }

@@ -19,8 +19,8 @@ func TestMembersSayWhereTheyListen(t *testing.T) {
 	}
 }
 
-// A client with several endpoints goes on while one of them answers. Which ones do not is told all the same: one where nobody listens,
-// and one that takes connections and says nothing.
+// A client with several endpoints works while one of them answers. Those that do not are reported nevertheless:
+// one without a listener, and one that accepts connections and never answers.
 func TestEndpointsThatDoNotAnswerAreNamed(t *testing.T) {
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -39,7 +39,7 @@ func register(t *testing.T, db *DB, ttl time.Duration, services ...Service) *Reg
 	return r
 }
 
-// withdraw ends a registration and gives its lease back, as resign does that of a term.
+// withdraw ends a registration and revokes its lease, as resign does for a term.
 func withdraw(t *testing.T, r *Registration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -80,7 +80,7 @@ func TestServicesAreAnnouncedChangedAndWithdrawn(t *testing.T) {
 
 func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 	db := newDB(t)
-	register(t, db, 6*time.Second, master("follower")) // which notices the loss at the next renewal
+	register(t, db, 6*time.Second, master("follower")) // notices the loss at its next renewal
 	announced(t, db, "netmaster", master("follower"))
 	client, err := db.Client(t.Context())
 	if err != nil {
@@ -96,7 +96,7 @@ func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 	announced(t, db, "netmaster", master("follower"))
 }
 
-// By the age of its key it is judged which of two that claim one host was first.
+// The age of their keys decides which of two nodes that claim one address was first.
 func TestAKeyIsAsOldAsWhatItSaysOfAHost(t *testing.T) {
 	db := newDB(t)
 	place := vtep(4789).Key()
@@ -112,7 +112,7 @@ func TestAKeyIsAsOldAsWhatItSaysOfAHost(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		cancel() // its process ends, and the key stays for its TTL
+		cancel() // its process ends, and the key remains for its TTL
 		<-r.done
 		return kv.CreateRevision
 	}
@@ -163,7 +163,8 @@ func TestServicesOfAProcessThatEndsWithoutCloseExpire(t *testing.T) {
 	announced(t, db, "netplugin.vtep", second) // it was not withdrawn
 }
 
-// A refusal does not pass by itself, unlike an outage: people have to know what to change, and are told once in a while.
+// A refusal, unlike an outage, does not end by itself: operators have to learn what to change, so it is logged
+// once in a while.
 func TestARefusedRegistrationIsInTheLog(t *testing.T) {
 	url := testetcd.New(t)
 	var refuses atomic.Bool
@@ -196,7 +197,8 @@ func TestARefusedRegistrationIsInTheLog(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "nothing is refused any more", func() bool { return registration.Refused() == nil })
 }
 
-// Whoever is not of the cluster any more does not even get a lease. What was refused still is while the store is away.
+// A removed node does not even get a lease. A registration that was refused remains so while the store is
+// unavailable.
 func TestWhoGetsNoLeaseIsRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -240,6 +242,6 @@ func TestServicesAreAnnouncedAgainToAStoreThatWentBack(t *testing.T) {
 	backup := p.Backup()
 	r.Update(master("leader"))
 	announced(t, db, "netmaster", master("leader"))
-	p.Restore(backup) // which has the lease, and another role
+	p.Restore(backup) // has the lease, and another role
 	announced(t, db, "netmaster", master("leader"))
 }

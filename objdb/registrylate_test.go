@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a registration has sent and heard no answer to may happen later, as when a member, or a netmaster with its gate, was
-// stopped for a while. It must not take the place of what was announced since.
+// A registration's request without an answer may take effect late, for example if a member, or a netmaster with
+// its gate, was stopped for a while. It must not replace a later announcement.
 func TestAnAnnouncementThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 	url := testetcd.New(t)
 	near := open(t, Config{Endpoints: []string{url}})
@@ -39,8 +39,8 @@ func TestAnAnnouncementThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) 
 	}
 }
 
-// keeping is a way to the store on which the first transaction that says something stays, without an answer, until late
-// has it happen.
+// keeping is a connection to the store that holds the first transaction containing what, without an answer, until
+// late has it take effect.
 func keeping(t *testing.T, url, what string) (way string, late func()) {
 	t.Helper()
 	var kept atomic.Pointer[testetcd.Request]
@@ -62,7 +62,7 @@ func keeping(t *testing.T, url, what string) (way string, late func()) {
 	}
 }
 
-// Nor does it come back when it was withdrawn, and what is announced beside it stays where it is.
+// Nor may it take effect after its withdrawal, or affect other announcements.
 func TestAnAnnouncementThatArrivesLateDoesNotComeAfterItsWithdrawal(t *testing.T) {
 	for name, rest := range map[string][]Service{"of all": nil, "of one": {vtep(4789)}} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAnAnnouncementThatArrivesLateDoesNotComeAfterItsWithdrawal(t *testing.T
 			way, late := keeping(t, url, `"Role":"follower"`)
 			r := register(t, open(t, Config{Endpoints: []string{way}}), time.Minute, append(rest, master("follower"))...)
 			announced(t, near, "netmaster", master("follower"))
-			var made int64 // when the key was created that is to stay
+			var made int64 // creation revision of the key that must remain
 			if rest != nil {
 				kv, err := near.Get(t.Context(), rest[0].Key())
 				if err != nil {
@@ -103,7 +103,7 @@ func TestAnAnnouncementThatArrivesLateDoesNotComeAfterItsWithdrawal(t *testing.T
 	}
 }
 
-// What has happened without an answer is withdrawn, too.
+// An announcement that took effect without an answer is withdrawn, too.
 func TestAnAnnouncementThatHadNoAnswerIsWithdrawn(t *testing.T) {
 	url := testetcd.New(t)
 	near := open(t, Config{Endpoints: []string{url}})
@@ -118,7 +118,7 @@ func TestAnAnnouncementThatHadNoAnswerIsWithdrawn(t *testing.T) {
 				if _, err := q.Send(); err != nil {
 					return nil, err
 				}
-				r.Update(vtep(4789)) // before it is tried again
+				r.Update(vtep(4789)) // before the next attempt
 				told.Store(true)
 				return nil, said
 			})
@@ -133,7 +133,7 @@ func TestAnAnnouncementThatHadNoAnswerIsWithdrawn(t *testing.T) {
 	}
 }
 
-// leasesOf are the leases in a store.
+// leasesOf returns the leases of a store.
 func leasesOf(t *testing.T, db *DB) []clientv3.LeaseID {
 	t.Helper()
 	client, err := db.Client(t.Context())

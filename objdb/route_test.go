@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// ways are several endpoints of one store.
+// ways returns several endpoints of one store.
 func ways(t *testing.T, count int) (all []*testetcd.Proxy, urls []string) {
 	t.Helper()
 	store := testetcd.New(t)
@@ -25,7 +25,7 @@ func ways(t *testing.T, count int) (all []*testetcd.Proxy, urls []string) {
 	return all, urls
 }
 
-// carrying are those with a connection.
+// carrying returns those with a connection.
 func carrying(all []*testetcd.Proxy) (some []*testetcd.Proxy) {
 	for _, p := range all {
 		if p.Carries() {
@@ -41,7 +41,7 @@ func TestOneEndpointAtATimeIsUsedAndAnotherOneWhenThatIsGoneOrSilent(t *testing.
 	put(t, db, "/x/a", "1")
 	for what, fail := range map[string]func(*testetcd.Proxy){"gone": (*testetcd.Proxy).Cut, "silent": (*testetcd.Proxy).Silence} {
 		var used []*testetcd.Proxy
-		testkit.Eventually(t, time.Minute, "one endpoint is used", func() bool { // the connection to the one before may still be ending
+		testkit.Eventually(t, time.Minute, "one endpoint is used", func() bool { // the connection to the previous one may still be closing
 			used = carrying(all)
 			return len(used) == 1
 		})
@@ -66,7 +66,7 @@ func TestAnEndpointThatTakesConnectionsAndDoesNotServeIsLeft(t *testing.T) {
 	go func() { _ = useless.Serve(l) }()
 	defer useless.Stop()
 	urls := []string{"http://" + l.Addr().String(), testetcd.New(t)}
-	for range 8 { // half of which come to the useless one first
+	for range 8 { // half of them try the useless one first
 		db := open(t, Config{Endpoints: urls, OneAtATime: true})
 		began := time.Now()
 		if err := db.Ping(t.Context()); err != nil {
@@ -75,7 +75,7 @@ func TestAnEndpointThatTakesConnectionsAndDoesNotServeIsLeft(t *testing.T) {
 	}
 }
 
-// However long nothing has been served anywhere, an endpoint that does not serve when the store is back is soon left.
+// However long no endpoint has served, an endpoint that does not serve after the store has returned is soon left.
 func TestALongOutageDoesNotHoldAClientAtAnEndpoint(t *testing.T) {
 	r := newRoute()
 	c := &routed{address: "192.0.2.1:1", way: r}

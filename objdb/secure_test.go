@@ -34,7 +34,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// replace puts another authority, and a certificate of it, into the same files.
+// replace writes another CA, and a certificate of it, to the same files.
 func (a *authority) replace(t *testing.T) {
 	t.Helper()
 	a.cert, a.key = a.issue(t, "ca", nil)
@@ -43,7 +43,7 @@ func (a *authority) replace(t *testing.T) {
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-// issue writes name.pem and name.key; without a signer the certificate signs itself.
+// issue writes name.pem and name.key; without a signer the certificate is self-signed.
 func (a *authority) issue(t *testing.T, name string, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,8 +103,7 @@ func TestAStoreWithTLSTakesOnlyClientsOfItsAuthority(t *testing.T) {
 	}
 }
 
-// server is the configuration of a member that shows a certificate of the authority and
-// wants to see one.
+// server returns the configuration of a member that has a certificate of the CA and requires one from clients.
 func (a *authority) server(t *testing.T) embedded.Config {
 	url := "https" + testkit.FreeURL()[len("http"):]
 	return embedded.Config{
@@ -113,12 +112,12 @@ func (a *authority) server(t *testing.T) embedded.Config {
 	}
 }
 
-// client is the configuration of a client with a certificate of the authority.
+// client returns the configuration of a client with a certificate of the CA.
 func (a *authority) client(url string) Config {
 	return Config{Endpoints: []string{url}, CAFile: a.file("ca.pem"), CertFile: a.file("node.pem"), KeyFile: a.file("node.key")}
 }
 
-// serve starts a member and returns what stops it.
+// serve starts a member; stop stops it.
 func serve(ctx context.Context, t *testing.T, config embedded.Config) (stop func()) {
 	t.Helper()
 	s, err := embedded.Start(ctx, config)
@@ -132,8 +131,7 @@ func serve(ctx context.Context, t *testing.T, config embedded.Config) (stop func
 	}
 }
 
-// The certificates of a cluster are replaced with their authority; a client that has
-// been there before goes on.
+// All certificates of a cluster are replaced with their CA; an existing client continues to work.
 func TestAnotherAuthorityIsTrustedWithoutARestart(t *testing.T) {
 	t.Parallel() // it mostly waits
 	ca := newAuthority(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The store works with two of three members, and those tell how full they are.
+// The store works with two of three members, and these two report their space.
 func TestAMemberThatIsDownDoesNotHideTheSpaceOfTheOthers(t *testing.T) {
 	t.Parallel() // it mostly waits
 	members := testetcd.NewMembers(t, 3, 0)
@@ -27,7 +27,7 @@ func TestAMemberThatIsDownDoesNotHideTheSpaceOfTheOthers(t *testing.T) {
 	})
 }
 
-// Each netmaster of Kubernetes reaches its own member at the loopback, and all members say that of themselves.
+// In Kubernetes, each netmaster reaches its own member at loopback, and all members report loopback URLs.
 func TestAMemberIsNotTakenForOthersThatHaveItsURLOnTheirMachines(t *testing.T) {
 	t.Parallel() // it mostly waits
 	members := testetcd.NewMembers(t, 3, 0)
@@ -48,7 +48,7 @@ func TestAMemberIsNotTakenForOthersThatHaveItsURLOnTheirMachines(t *testing.T) {
 	}
 }
 
-// privately serves what Space asks of a member, and says that all members have the returned URL.
+// privately serves the requests of Space from a member, and reports the returned URL as that of all members.
 func privately(t *testing.T, member *DB) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -47,7 +47,7 @@ func TestWhatAnswersTellAboutTheStore(t *testing.T) {
 	}
 }
 
-// An answer of the store before, which arrives late, says nothing about the one after.
+// A late answer of the store before a restore does not count for the restored one.
 func TestALateAnswerDoesNotCount(t *testing.T) {
 	answer := func(rev int64) any {
 		return (*clientv3.GetResponse)(&etcdserverpb.RangeResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: rev}})

@@ -80,10 +80,10 @@ func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) {
 	return t.db.List(ctx, prefix)
 }
 
-// Lock is the name of the lock that the term holds.
+// Lock returns the name of the lock that the term holds.
 func (t *Term) Lock() string { return strings.TrimPrefix(t.lock, lockRoot) }
 
-// Fence is the guard that holds as long as the term does. Term.Txn adds it itself.
+// Fence returns the guard that holds as long as the term does. Term.Txn adds it itself.
 func (t *Term) Fence() Guard { return SameIncarnation(t.fence, t.epoch) }
 
 // end ends the term; only the first cause counts.

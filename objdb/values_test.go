@@ -20,7 +20,8 @@ const (
 	other    = "/contiv.io/oper/eps/a"
 )
 
-// Whoever has the values sees what was put, and the store what is sealed; only of the keys that may be.
+// A client with the keyring reads the values that were written; the store has them encrypted, for the keys to be
+// encrypted only.
 func TestValuesAreSealedInTheStoreAlone(t *testing.T) {
 	url := testetcd.New(t)
 	values := &testdb.Values{}
@@ -74,7 +75,7 @@ func TestValuesAreSealedInTheStoreAlone(t *testing.T) {
 	}
 }
 
-// watching begins a watch of what may be sealed; it returns what its next event tells.
+// watching begins a watch of a key to be encrypted; next returns its next event.
 func watching(t *testing.T, db *objdb.DB) (next func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -98,7 +99,8 @@ func watching(t *testing.T, db *objdb.DB) (next func() string) {
 	}
 }
 
-// Who has no keys is told so, by reads and by watches: nothing that is sealed is taken for absent, or for damaged.
+// Reads and watches by a client without the keyring return errors: encrypted values do not count as absent or
+// damaged.
 func TestWhoHasNoKeysIsTold(t *testing.T) {
 	url := testetcd.New(t)
 	values := &testdb.Values{}

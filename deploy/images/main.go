@@ -1,13 +1,12 @@
-// Command images makes the container images that deploy/kubernetes starts, without a
-// container engine:
+// Command images builds the container images that deploy/kubernetes starts, without a container engine:
 //
 //	localhost/contiv/netplugin   the daemons, netctl, and the CNI plugins that a node gets
 //	localhost/contiv/ovs         Open vSwitch of this machine, for nodes that have none
 //
-// By these names a node that lacks them does not get what somebody else has put into a public registry.
+// With these names, a node that lacks an image does not pull one of the same name from a public registry.
 //
-// Its arguments are the folder of the built programs and the archive to write, which
-// `ctr --namespace k8s.io images import` reads.
+// Its arguments are the folder of the built programs and the archive to write, which `ctr --namespace k8s.io
+// images import` reads.
 package main
 
 import (
@@ -46,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	)
 }
 
-// daemons has our programs and the one that netplugin runs, nft.
+// daemons returns the layer with our programs and nft, which netplugin runs.
 func daemons(ctx context.Context, bin string) *imagefile.Layer {
 	l := base()
 	for _, name := range []string{"netmaster", "netplugin", "netctl"} {
@@ -59,7 +58,7 @@ func daemons(ctx context.Context, bin string) *imagefile.Layer {
 	return l
 }
 
-// openVSwitch has the switch, its tools, and a shell that starts it.
+// openVSwitch returns the layer with the switch, its tools, and a shell that starts it.
 func openVSwitch(ctx context.Context) *imagefile.Layer {
 	l := base()
 	l.Tools(ctx, "sh", "ovsdb-server", "ovs-vswitchd", "ovsdb-tool", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ovs-dpctl")
@@ -67,7 +66,7 @@ func openVSwitch(ctx context.Context) *imagefile.Layer {
 	return l
 }
 
-// base is what programs expect of any machine.
+// base returns the layer with the files that programs expect on any machine.
 func base() *imagefile.Layer {
 	l := imagefile.NewLayer()
 	for _, dir := range []string{"/etc", "/usr", "/usr/bin", "/var", "/run"} {

@@ -8,25 +8,25 @@ import (
 	"github.com/contiv/netplugin/drivers"
 )
 
-// Alone is the driver of a node without uplinks: that of the bridge with the tunnel, beside
-// whoever takes down the uplinks that the node had.
+// Alone is the driver of a node without uplinks: the driver of the bridge with the tunnel, and a Former, which
+// removes the uplinks that the node had.
 type Alone struct {
 	drivers.NetworkDriver // of the bridge with the tunnel
 	former                Former
 }
 
-// Former takes down uplinks that are none any more.
+// Former removes former uplinks.
 type Former interface {
-	// Run does until ctx is done.
+	// Run removes them, and returns when ctx is done.
 	Run(ctx context.Context) error
-	// Problem says what is left, and why, "" if nothing is.
+	// Problem returns what remains of them and why; "" if nothing does.
 	Problem() string
 }
 
-// NewAlone joins them.
+// NewAlone returns the two as one driver.
 func NewAlone(tunnel drivers.NetworkDriver, former Former) *Alone { return &Alone{tunnel, former} }
 
-// Run runs both; the end of one is the end of the other.
+// Run runs both; each ends when the other does.
 func (a *Alone) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.NetworkDriver.Run(ctx) })
@@ -34,7 +34,7 @@ func (a *Alone) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Status is that of the bridge, with what is left of uplinks.
+// Status returns the status of the bridge, with the former uplinks' problem as error if the bridge has none.
 func (a *Alone) Status() drivers.Status {
 	s := a.NetworkDriver.Status()
 	if s.LastError == "" {

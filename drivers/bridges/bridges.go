@@ -1,13 +1,11 @@
-// Package bridges makes one driver of the two a node has when there is a physical
-// network beside the tunnels.
+// Package bridges combines the two drivers of a node that has a physical network beside the tunnels into one.
 //
 //	agent --> Pair --+-- bridge with the tunnel:  networks of encapsulation vxlan
 //	                 +-- bridge with the uplink:  networks of encapsulation vlan
 //	                           +-- the uplinks' own bridge, to the physical network
 //
-// A network, its endpoints and its flood set belong to one of them, by the
-// network's encapsulation; rules concern both. A network that is made anew with the
-// other encapsulation leaves the one bridge and enters the other.
+// A network, its endpoints and its flood set belong to one bridge, by the network's encapsulation; rules belong to
+// both. A network that is recreated with the other encapsulation moves to the other bridge.
 package bridges
 
 import (
@@ -35,25 +33,24 @@ type Pair struct {
 
 var _ drivers.NetworkDriver = (*Pair)(nil)
 
-// Uplinks keeps the links that one of the bridges leads to.
+// Uplinks manages the links of the uplink's bridge.
 type Uplinks interface {
-	// Run keeps them until ctx is done.
+	// Run manages them until ctx is done.
 	Run(ctx context.Context) error
-	// Problem says what is wrong with them at the moment, "" if nothing is.
+	// Problem returns the present fault of the links, "" if there is none.
 	Problem() string
-	// States says of each link what is wrong with it, "" if nothing is. Nobody changes
-	// the result.
+	// States returns the fault of each link, "" if it has none. Callers must not change the result.
 	States() map[string]string
 }
 
-// New joins the drivers of two bridges.
+// New combines the drivers of two bridges.
 func New(tunnel, uplink drivers.NetworkDriver, links Uplinks) *Pair {
 	return &Pair{tunnel: tunnel, uplink: uplink, links: links, vlan: map[pipeline.Key]struct{}{}}
 }
 
 func (p *Pair) both() []drivers.NetworkDriver { return []drivers.NetworkDriver{p.tunnel, p.uplink} }
 
-// Run runs all; the end of one is the end of the others.
+// Run runs all; each ends when another does.
 func (p *Pair) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, d := range p.both() {
@@ -63,8 +60,8 @@ func (p *Pair) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Update gives each bridge what is its own. What goes, or has become the other
-// bridge's, goes from where it was.
+// Update passes each object to its bridge. Removed objects, and those that now belong to the other bridge, are
+// removed from the bridge that had them.
 func (p *Pair) Update(c drivers.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +107,7 @@ func (p *Pair) Update(c drivers.Change) {
 	}
 }
 
-// takeOff removes an object from the uplink's bridge, if it is there.
+// takeOff removes an object from the uplink's bridge and reports whether it was there.
 func (p *Pair) takeOff(key pipeline.Key, c *drivers.Change) bool {
 	if _, there := p.vlan[key]; !there {
 		return false
@@ -120,7 +117,7 @@ func (p *Pair) takeOff(key pipeline.Key, c *drivers.Change) bool {
 	return true
 }
 
-// split returns which bridge has which objects; rules are on both.
+// split returns the keys by bridge; rules are on both.
 func (p *Pair) split(keys []pipeline.Key) (tunnel, uplink []pipeline.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +164,7 @@ func (p *Pair) FindPort(ctx context.Context, endpointID string) (drivers.Port, e
 	return port, err
 }
 
-// RemovePort removes an endpoint's port, on whichever bridge it is.
+// RemovePort removes an endpoint's port from the bridge that has it.
 func (p *Pair) RemovePort(ctx context.Context, endpointID string) error {
 	return errors.Join(p.tunnel.RemovePort(ctx, endpointID), p.uplink.RemovePort(ctx, endpointID))
 }
@@ -180,14 +177,14 @@ func (p *Pair) PortUsed(endpointID string) (bool, error) {
 	return p.uplink.PortUsed(endpointID)
 }
 
-// Ports lists those of both bridges.
+// Ports returns the ports of both bridges.
 func (p *Pair) Ports() []drivers.Port {
 	list := append(p.tunnel.Ports(), p.uplink.Ports()...)
 	slices.SortFunc(list, func(a, b drivers.Port) int { return strings.Compare(a.EndpointID, b.EndpointID) })
 	return list
 }
 
-// Counters adds up what the bridges have counted; a rule is on both.
+// Counters adds up the counters of the bridges; a rule is on both.
 func (p *Pair) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeline.Key]drivers.Counters, error) {
 	all := make(map[pipeline.Key]drivers.Counters, len(keys))
 	tunnel, uplink := p.split(keys)
@@ -213,7 +210,7 @@ func added(a, b drivers.Count) drivers.Count {
 	return drivers.Count{Packets: a.Packets + b.Packets, Bytes: a.Bytes + b.Bytes}
 }
 
-// Status says that all is well if it is on both bridges. Numbers are sums.
+// Status reports good states only if both bridges have them. Numbers are sums.
 func (p *Pair) Status() drivers.Status {
 	tunnel, uplink := p.tunnel.Status(), p.uplink.Status()
 	if uplink.LastError == "" {

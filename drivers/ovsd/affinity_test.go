@@ -11,16 +11,16 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// connect opens connections to a service, one after the other, and leaves them.
+// connect opens connections to a service, one after the other, and leaves them open.
 const connect = `
 import socket, sys
 for _ in range(int(sys.argv[2])):
     c = socket.create_connection((sys.argv[1], 80), timeout=5); c.sendall(b"x"); c.recv(1); c.close()
 `
 
-// What the switch has learned is nothing that anybody takes away: not an audit, not a driver
-// that starts. It is void when the provider goes, and ends with its time and its service. What the
-// switch learns for a service after that goes with the next audit.
+// Learned flows are not removed by an audit or a restart of the driver. A learned provider is void once it is
+// removed, and its flow is deleted with its timeout and with its service. Flows that the switch learns for the
+// service later are removed by the next audit.
 func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 50 * time.Millisecond
@@ -52,7 +52,7 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 		}
 	})
 
-	// What is learned counts when the flows of the datapath have been looked at again.
+	// Learned flows are used once the datapath's flows are revalidated.
 	client.exec(testkit.Python, "-ISc", connect, vip, "1")
 	n.Appctl("revalidator/wait")
 	client.exec(testkit.Python, "-ISc", connect, vip, "7")
@@ -84,8 +84,8 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 		t.Errorf("the client's provider went; %d connections have another one than the next", asked(other))
 	}
 
-	// The switch may learn with the time of before for a moment: here what it does then is done for it.
-	// Clients do not find it.
+	// For a moment the switch may still learn with the old timeout: here the test adds such a flow itself. Clients do
+	// not match it.
 	before := learned()
 	if len(before) != 1 {
 		t.Fatalf("learned: %q", before)

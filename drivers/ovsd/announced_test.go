@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A service of a routed VLAN is reached by a router outside that has a route to its address, and
-// by pods; so is its provider by its own address.
+// A service of a routed VLAN is reached by pods, and by an external router that has a route to its address; its
+// provider is reached by its own address.
 func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	rn := newRoutedNode(t)
 	provider, client := rn.pods[0], rn.pods[1]
@@ -39,7 +39,7 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 
-	eventually(t, "the node meets the router", func() bool { // which then knows the MAC of its interface
+	eventually(t, "the node meets the router", func() bool { // afterwards it knows the MAC of the router's interface
 		_, err := rn.Try("ping", "-c1", "-W1", "-n", "-q", "198.18.5.1")
 		return err == nil
 	})
@@ -94,7 +94,7 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 		t.Errorf("a pod: %s", got)
 	}
 	rn.r.give(drivers.Change{Set: []pipeline.Object{shop(port)}})
-	for range 2 { // the first may end with a look at the datapath's flows that began before the change
+	for range 2 { // the first may end with a revalidation that began before the change
 		rn.Appctl("revalidator/wait")
 	}
 	if _, err := rn.out.Try("timeout", "1", "bash", "-c", ": </dev/tcp/"+vip.String()+"/80"); err == nil {

@@ -10,7 +10,7 @@ import (
 
 // Queries to ovs-vswitchd for other packages.
 
-// vswitchd is the ovs-vswitchd of the bridge.
+// vswitchd returns the ovs-vswitchd of the bridge.
 func (c Config) vswitchd() vswitchd.Control { return vswitchd.Control{RunDir: c.RunDir} }
 
 // Release returns the upstream version of the running ovs-vswitchd, such as 3.1.0. It does not show

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// programmed is all that the bridge has been given, one thing a line.
+// programmed returns everything that the bridge was given, one item a line.
 func (n *node) programmed() string {
 	n.t.Helper()
 	lines := n.flows()
@@ -23,7 +23,7 @@ func (n *node) programmed() string {
 	return strings.Join(lines, "\n")
 }
 
-// first finds the number of the first group or meter whose line has a text.
+// first returns the number of the first group or meter with a text in its line.
 func (n *node) first(dump, id, text string) string {
 	n.t.Helper()
 	for line := range strings.Lines(n.Ofctl(dump, bridge)) {
@@ -35,7 +35,7 @@ func (n *node) first(dump, id, text string) string {
 	return ""
 }
 
-// A switch deletes the flows of a group or meter that is deleted along with it.
+// When a group or meter is deleted, the switch deletes the flows that use it.
 func TestAnAuditRepairsGroupsAndMeters(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond

@@ -53,8 +53,8 @@ func TestABridgeThatWasChangedIsSetRight(t *testing.T) {
 		s := r.Status()
 		return err == nil && s.InSync && strings.Count(flows, "cookie=") == s.Flows
 	}
-	// The switch forgets its flows when its fail mode changes, or when it gets its
-	// first controller or loses its last.
+	// The switch drops its flows when its fail mode changes, when it gets its first controller, and when it loses its
+	// last.
 	for _, command := range []string{"set Bridge " + bridge + " fail_mode=standalone", "set-controller " + bridge + " punix:" + n.RunDir + "/x", "del-controller " + bridge} {
 		n.Vsctl(strings.Fields(command)...)
 		eventually(t, "the flows are back after "+command, whole)

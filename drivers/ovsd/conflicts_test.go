@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Of two endpoints with one address one lacks its flows: both are named in the status, until one has another address.
+// Of two endpoints with one address, one has no flows: the status names both until one has another address.
 func TestObjectsThatWantTheSamePacketsAreNamed(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -17,7 +17,7 @@ func TestCountersOfEndpointsAndRulesSurviveTheDriver(t *testing.T) {
 	all := everything(a, b)
 	all.Set = append(all.Set, ping)
 	r.give(all)
-	// All five are answered, however long it takes: none of them waits for an ARP answer, and is given up.
+	// All five are answered, however late: none of them is dropped while it waits for an ARP answer.
 	for _, pair := range [][2]*pod{{a, b}, {b, a}} {
 		pair[0].exec("ip", "neighbour", "replace", pair[1].endpoint.IPv4.String(), "lladdr", mac(pair[1].endpoint.MAC), "dev", "eth0", "nud", "permanent")
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// strew sends a datagram from each of some ports to each of some services, so that
-// each makes a connection.
+// strew sends a datagram from each of some ports to each of some services, so that each creates a connection.
 const strew = `
 import socket, sys, time
 print("ready", flush=True)
@@ -23,8 +22,8 @@ for port in range(20000, 20064):
 print(0, "sent")
 `
 
-// TestAChangeDoesNotWaitForConnectionsToEnd takes four of five providers from many
-// services at once. Each flush walks through all connections of the switch.
+// TestAChangeDoesNotWaitForConnectionsToEnd removes four of five providers from many services at once. Each flush
+// walks all tracked connections of the switch.
 func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 	const services, stays = 50, "10.1.0.11"
 	n := newNode(t)
@@ -51,7 +50,7 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 		toOther = strings.Count(table, "reply=(src="+stays+",")
 		return strings.Count(table, "reply=(src=10.1.0.1") - toOther, toOther
 	}
-	// A busy switch has no room for all that is sent at once: what it left out is sent again.
+	// A busy switch drops some of what is sent at once: that is sent again.
 	var made, others int
 	eventually(t, "two thousand connections, and no more come", func() bool {
 		if made+others <= 2000 {
@@ -77,7 +76,7 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 		t.Errorf("of %d connections to the provider that stays %d are left", others, left)
 	}
 
-	// One flush for a service without providers leaves those to others alone.
+	// A flush for a service without providers does not affect other services.
 	toFirst := func() int { return strings.Count(n.Appctl("dpctl/dump-conntrack"), "dst=10.1.0.100,") }
 	first := toFirst()
 	r.give(drivers.Change{Set: all(0).Set[:1]})

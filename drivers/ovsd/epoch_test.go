@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Each connection is judged anew in each epoch; what is allowed in all of them loses nothing.
+// Each connection is evaluated again in each epoch; connections that are allowed in all epochs lose no packet.
 func TestAnotherEpochCostsNoAllowedPacket(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -12,7 +12,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// firstHop sends one datagram to port 7 of an address with a hop to live, and prints what ICMP error comes, and from whom.
+// firstHop sends one datagram with a hop limit to port 7 of an address, and prints the ICMP error that it gets,
+// and its source.
 const firstHop = `
 import select, socket, sys
 to = sys.argv[1]
@@ -33,9 +34,9 @@ at = error[24:40] if six else error[20:24]
 print(error[5], error[6], socket.inet_ntop(s.family, at), about[0])
 `
 
-// Whatever a pod sends to be routed, the gateway of its network says that the last hop is used up: to another network,
-// to its own by the gateway, to a service, and outside. What is said of a service comes from its address, as whatever
-// is translated back, in Linux as well.
+// For any packet that a pod sends to be routed, the gateway of its network sends "hop limit exceeded": to another
+// network, to its own by the gateway, to a service, and outside. The error about a packet to a service has the
+// service's address as source, like all translated packets, as in Linux.
 func TestTheGatewayIsAHopForPods(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 )
 
-// sendAllKinds sends datagrams whose receiver, by its first bits, is in ever other prefixes, to ports that are told apart by
-// ever other bits, until its input ends.
+// sendAllKinds sends datagrams to addresses and ports that differ in ever other bits, so that each needs a mask of
+// its own, until its input ends.
 const sendAllKinds = `
 import select, socket, sys
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); raw.bind(("eth0", 0))
@@ -49,7 +49,7 @@ func TestTheLogTellsWhichPodMakesPacketsOfAllKinds(t *testing.T) {
 		t.Fatal("a few pings are taken for packets of all kinds")
 	}
 	end := loud.start(sendAllKinds, loud.endpoint.IPv4.String())
-	n.Vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=500") // no waiting for flows that nobody uses
+	n.Vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=500") // idle flows expire soon
 	eventually(t, "the log tells who", warned)
 	end()
 	eventually(t, "the log tells that it is over", func() bool {
@@ -63,7 +63,7 @@ func TestTheLogTellsWhichPodMakesPacketsOfAllKinds(t *testing.T) {
 	})
 }
 
-// Each port has masks of its own in ovs-vswitchd: those of many pods make none of them slower.
+// Each port has masks of its own in ovs-vswitchd: masks of many pods do not slow down any of them.
 func TestMasksOfPodsAreNotAddedUp(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 50 * time.Millisecond

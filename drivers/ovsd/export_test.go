@@ -6,16 +6,15 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/programmer"
 )
 
-// SetChunk makes bundles small, so that a few flows are written like many. It
-// is called before Run.
+// SetChunk makes bundles small, so that a few flows are written like many. It must be called before Run.
 func (d *Driver) SetChunk(flows int) {
 	smaller := d.programmed()
 	smaller.Chunk = flows
 	d.programmer = programmer.New(smaller)
 }
 
-// SetManyMasks says from how many masks on the log tells whose they are. It is called before Run.
+// SetManyMasks sets the number of masks from which on the log names their ports. It must be called before Run.
 func (d *Driver) SetManyMasks(masks int) { d.manyMasks = masks }
 
-// SetSlowTime says for how long a port is slowed down at first. It is called before Run.
+// SetSlowTime sets for how long a port is slowed down at first. It must be called before Run.
 func (d *Driver) SetSlowTime(t time.Duration) { d.slowing.time = t }

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// floodGroups are the switch's groups of flood sets.
+// floodGroups returns the switch's groups of flood sets.
 func (n *node) floodGroups() string {
 	n.t.Helper()
 	var groups []string
@@ -28,9 +28,8 @@ func (n *node) sortedFlows() string {
 	return strings.Join(slices.Sorted(slices.Values(n.flows())), "\n")
 }
 
-// A network changes from routed to bridged and back under traffic, its members
-// come and go, the switch forgets: no packet is lost that need not be, and the
-// switch has what it should.
+// Under traffic, a network changes from routed to bridged and back, its members change, and the switch loses its
+// flows: no packet is lost without need, and in the end the switch has what it should.
 func TestABridgedNetworkIsADifferenceLikeAnyOther(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond

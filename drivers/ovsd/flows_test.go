@@ -25,7 +25,7 @@ func everything(pods ...*pod) drivers.Change {
 	return c
 }
 
-// A switch that has nothing of ours while nobody has said what it should have serves nobody.
+// A switch without our flows, before the wanted objects are known, serves no endpoint, and Status reports that.
 func TestASwitchThatHasLostItsFlowsIsTold(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -102,7 +102,7 @@ func TestALocalEndpointHasFlowsOnceItHasAPort(t *testing.T) {
 	if n.flowsWith(from) == 0 {
 		t.Errorf("no flows for the port:\n%s", strings.Join(n.flows(), "\n"))
 	}
-	// The switch gives it another number.
+	// The switch assigns another number.
 	n.Vsctl("set", "Interface", port.HostLink, "ofport_request=99")
 	eventually(t, "the flows have followed", func() bool {
 		return n.flowsWith("in_port=99") > 0 && n.flowsWith(from) == 0
@@ -129,9 +129,8 @@ func TestANewNumberOfTheTunnelIsInAllFlows(t *testing.T) {
 	})
 }
 
-// probe sends a number of pings from a to b, one each millisecond. What it
-// returns is closed when the last answer has come or will not come any more;
-// then the summary can be read.
+// probe sends count pings from a to b, one each millisecond. done is closed when the last answer has arrived or
+// timed out; then summary can be read.
 func probe(t *testing.T, a, b *pod, count int) (done <-chan struct{}, summary *strings.Builder) {
 	t.Helper()
 	cmd := a.command("ping", "-q", "-i", "0.001", "-W", "2", "-c", fmt.Sprint(count), b.endpoint.IPv4.String())
@@ -143,15 +142,14 @@ func probe(t *testing.T, a, b *pod, count int) (done <-chan struct{}, summary *s
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the summary tells
+		_ = cmd.Wait() // the summary has the result
 	}()
 	t.Cleanup(func() { <-ended })
 	return ended, summary
 }
 
-// losesNothing does something again and again while a pod pings another, once a
-// millisecond, and fails if a ping gets no answer. Where the machine is too slow for
-// that many rounds while the pings are sent, it begins again with twice as many.
+// losesNothing repeats round while a pod pings another, once a millisecond, and fails if a ping gets no answer. If
+// the machine is too slow for atLeast rounds while the pings are sent, it starts again with twice as many pings.
 func losesNothing(t *testing.T, from, to *pod, atLeast int, round func()) {
 	t.Helper()
 	for packets := 500; ; packets *= 2 {
@@ -226,8 +224,8 @@ func TestAKilledDatabaseServerIsSurvived(t *testing.T) {
 	if err := r.RemovePort(patience(t), a.endpoint.ID); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("RemovePort without a database: %v", err)
 	}
-	// Without its database ovs-vswitchd answers nobody, and on the userspace
-	// datapath it forwards nothing either: only what comes after can be tested.
+	// Without its database ovs-vswitchd answers no request, and on the userspace datapath it does not forward either:
+	// only the behaviour after that can be tested.
 	r.Update(drivers.Change{Set: []pipeline.Object{remote(9, 0)}})
 	n.StartServer()
 	r.sync()
@@ -349,10 +347,10 @@ func TestAnAuditOfAQuietSwitchFindsNothing(t *testing.T) {
 		pipeline.Rule{ID: "r1", Priority: 3, SrcGroup: 5, DstGroup: 6, Protocol: 6, DstPort: 80, TCPFlags: "syn,!ack", Allow: true},
 		pipeline.Rule{ID: "r2", Priority: 1, Src: netip.MustParsePrefix("10.1.0.0/16"), Protocol: 17},
 	}})
-	// The audit that repairs this has compared everything else as well.
+	// The audit that repairs this has compared everything else, too.
 	n.Ofctl("add-flow", bridge, "table=0,priority=9999,actions=drop")
 	eventually(t, "the flow is removed", func() bool { return n.flowsWith("priority=9999") == 0 })
-	for _, entry := range messages.AllEntries() { // a switch that is late has other complaints
+	for _, entry := range messages.AllEntries() { // a slow switch causes other warnings
 		if first, found := entry.Data["first"]; found && entry.Level <= logrus.WarnLevel && first != "priority=9999 actions=drop" {
 			t.Errorf("%s %v", entry.Message, entry.Data)
 		}

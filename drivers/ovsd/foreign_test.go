@@ -12,12 +12,11 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A flow of anything that ovs-ofctl can write does not keep the driver from its
-// work. What it understands, or what has our cookie, it removes; what is of
-// somebody else and not understood it leaves alone and counts. What somebody gave
-// a time goes by itself.
+// Flows of any kind that ovs-ofctl can write do not stop the driver. It removes those that it can parse, and those
+// with our cookie; other programs' flows that it cannot parse it leaves and counts. Flows with a timeout expire by
+// themselves.
 func TestFlowsOfOthersDoNotStopTheDriver(t *testing.T) {
-	const share = 6 // the list goes from kind to kind: some of each
+	const share = 6 // the list goes from kind to kind: this takes some of each
 	var some []string
 	for i, flow := range ovstest.ForeignFlows() {
 		if i%share == 0 {
@@ -71,7 +70,7 @@ func besideFlowsOfOthers(t *testing.T, all []string) {
 	r = n.start()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	check("by a restart")
-	// One in the place of a flow that is wanted gives way.
+	// A flow in the place of a wanted one is replaced.
 	r.give(drivers.Change{Set: []pipeline.Object{remote(9, 0)}})
 	before := n.flowsWith("02:02:0a:01:00:09")
 	n.Ofctl("--strict", "mod-flows", bridge, "table=20,priority=1,actions=exit")

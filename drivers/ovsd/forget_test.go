@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// datagrams sends some to addresses, or with "on" before them until it is killed.
+// datagrams sends some datagrams to addresses or, after "on", sends them until it is killed.
 const datagrams = `
 import itertools, socket, sys, time
 on = sys.argv[1] == "on"
@@ -24,7 +24,8 @@ for i in itertools.count():
 print("0 sent")
 `
 
-// track is three pods of both families with connections, and one elsewhere; it counts how often addresses are tracked.
+// track starts three pods of both families with connections, and one endpoint on another node; tracked counts the
+// occurrences of addresses in tracked connections.
 func (n *node) track(r *running) (pods []*pod, far pipeline.Endpoint, all drivers.Change, tracked func(of ...netip.Addr) int) {
 	n.t.Helper()
 	six := func(number byte) netip.Addr {
@@ -71,7 +72,7 @@ func (n *node) track(r *running) (pods []*pod, far pipeline.Endpoint, all driver
 	return pods, far, all, tracked
 }
 
-// own are the addresses of a pod.
+// own returns the addresses of a pod.
 func (p *pod) own() []netip.Addr { return []netip.Addr{p.endpoint.IPv4, p.endpoint.IPv6} }
 
 func addressesOf(p *pod) (texts []string) {
@@ -81,9 +82,9 @@ func addressesOf(p *pod) (texts []string) {
 	return texts
 }
 
-// What is known of the connections of an endpoint that goes is forgotten, in both zones that have them
-// and in both directions, though it goes on sending; those of others stay. Of one elsewhere those made to it are.
-// Echoes of IPv6 are left.
+// The connections of a removed endpoint are flushed, in both zones and in both directions, even if it continues to
+// send; those of others remain. Of an endpoint on another node, the connections to it are flushed. Echo requests
+// of IPv6 are not flushed.
 func TestConnectionsOfAnEndpointThatGoesAreEnded(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -96,11 +97,12 @@ func TestConnectionsOfAnEndpointThatGoesAreEnded(t *testing.T) {
 	if between := tracked(c.own()...); between != 4 {
 		t.Errorf("%d addresses are tracked of one that stays, want 4:\n%s", between, n.Appctl("dpctl/dump-conntrack"))
 	}
-	// What the datapath's flows of before have made meanwhile is ended by the rounds that follow.
+	// Connections that the datapath's old flows have created meanwhile are flushed by the following rounds.
 	eventually(t, "nothing is tracked again of the one that went", func() bool { return tracked(a.own()...) == 0 })
 }
 
-// A driver that ends before the connections are ended of an endpoint that goes leaves a note of it, and the next one goes on.
+// A driver that stops before the connections of a removed endpoint are flushed leaves a record of it, and the next
+// one continues.
 func TestConnectionsThatADriverCouldNotEndAreEndedByTheNext(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -122,8 +124,8 @@ func TestConnectionsThatADriverCouldNotEndAreEndedByTheNext(t *testing.T) {
 	eventually(t, "nothing is tracked or noted of the one that went", func() bool { return tracked(a.own()...) == 0 && !noted() })
 }
 
-// The next driver ends the connections of those that went while none ran, also where somebody else has
-// the address by then. Those of one that exists stay, though nobody wants its flows yet.
+// The next driver flushes the connections of endpoints that were removed while none ran, also if another endpoint
+// has the address by then. Those of an existing endpoint remain, even if its flows are not wanted yet.
 func TestConnectionsOfEndpointsThatWentWhileNoDriverRanAreEnded(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

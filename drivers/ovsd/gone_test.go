@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// After a restart of the machine all links are gone, and each DEL makes another problem of the rest: it does not get
-// longer with their number.
+// After a reboot all links are gone, and each DEL changes the error about the remaining ones: its length does not
+// grow with their number.
 func TestManyLinksThatAreGoneAreAShortProblem(t *testing.T) {
 	var endpoints []string
 	for i := range 500 {

@@ -10,15 +10,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Groups of the endpoints, and the protocol they are judged by.
+// Groups of the endpoints, and the protocol that rules match.
 const (
 	denied, allowed, target uint16 = 5, 6, 7
 	icmp                    uint8  = 1
 )
 
-// judgements are rules that let one group reach the target and not the other: by
-// rules of a high priority, by others of a low one and by addresses. What is
-// decided is the same in all of them; every rule is in one of them only.
+// judgements returns sets of rules that let one group reach the target and not the other: by rules of a high
+// priority, by others of a low one and by addresses. All sets have the same verdicts; no rule is in two of them.
 func judgements() [][]pipeline.Object {
 	first := func(number byte) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 32)
@@ -35,7 +34,7 @@ func judgements() [][]pipeline.Object {
 			rule.ID = fmt.Sprintf("r%d.%d", i, j)
 			rules = append(rules, rule)
 		}
-		for port := range uint16(6) { // they only make the change larger
+		for port := range uint16(6) { // only to make the change larger
 			rules = append(rules, pipeline.Rule{ID: fmt.Sprintf("r%d.port%d", i, port), Priority: 15, DstGroup: target, Protocol: 6, DstPort: 80 + port, Allow: true})
 		}
 		list = append(list, rules)

@@ -147,8 +147,8 @@ type goneLink struct{ port, endpoint string }
 
 func (g goneLink) Error() string { return "link of endpoint " + g.endpoint + " is gone" }
 
-// shownGone limits the endpoints without links that the error names. After a reboot no endpoint has a link, and each one that is
-// removed would change the text, which is logged at each change.
+// shownGone limits the endpoints without links that the error names. After a reboot no endpoint has a link, and
+// each one that is removed would change the text, which is logged at each change.
 const shownGone = 5
 
 func errLinksGone(endpoints []string) error {
@@ -197,7 +197,7 @@ func (d *Driver) datapathType() string {
 	return d.status.Datapath
 }
 
-// datapath is the name of the bridge's datapath.
+// datapath returns the name of the bridge's datapath.
 func (d *Driver) datapath() string { return vswitchd.DatapathNamed(d.datapathType()) }
 
 func (d *Driver) wanted() wantedBridge {

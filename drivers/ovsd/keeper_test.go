@@ -19,8 +19,7 @@ func TestAPortThatSomebodyRemovedIsBackAtOnce(t *testing.T) {
 	r.give(everything(a, b))
 	a.reaches(b.endpoint.IPv4.String())
 	n.Vsctl("del-port", b.port.HostLink)
-	// A port that comes back has its number in the switch before its row says so: until it
-	// does, the flows that it had serve it.
+	// A port that returns has its number in the switch before its row says so: until then its old flows serve it.
 	eventually(t, "the port is back with its flows", func() bool {
 		ports := r.Ports()
 		return len(ports) == 2 && ports[1] == b.port && r.Status().InSync && a.pings(b.endpoint.IPv4.String())
@@ -60,7 +59,7 @@ func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
 	}
 }
 
-// ovs-vswitchd writes a number once, and does not look whether that succeeds.
+// ovs-vswitchd writes a number once, and does not check whether that succeeds.
 func TestAPortThatHasNoNumberInItsRowIsMadeAnew(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -196,7 +195,7 @@ func TestTheDatapathIsChosenWhenTheSwitchRuns(t *testing.T) {
 	if got, err := r.Began(t.Context()); err == nil {
 		t.Errorf("nothing runs, and has begun at %v", got)
 	}
-	before := time.Now().Add(-time.Second / 50) // it is known by hundredths of a second
+	before := time.Now().Add(-time.Second / 50) // the kernel counts hundredths of a second
 	n.StartVswitchd()
 	if got, err := r.Began(t.Context()); err != nil || got.Before(before) || got.After(time.Now()) {
 		t.Errorf("it has begun at %v, %v; want from %v on", got, err, before)

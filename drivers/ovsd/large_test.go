@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// many are so many endpoints of other nodes.
+// many returns count endpoints of other nodes.
 func many(count int) []pipeline.Object {
 	list := []pipeline.Object{network}
 	for i := range count {
@@ -27,10 +27,9 @@ func many(count int) []pipeline.Object {
 	return list
 }
 
-// BenchmarkLargeSwitch measures what a node with hundreds of thousands of flows
-// costs, once each: the first installation, with what ovs-ofctl takes for the
-// same flows beside it; a restart of the driver; and the worst latency of a
-// change while audits go on. Run it with -benchtime=1x.
+// BenchmarkLargeSwitch measures the costs of a node with hundreds of thousands of flows, once each: the first
+// installation, beside the time of ovs-ofctl for the same flows; a restart of the driver; and the worst latency of
+// a change during audits. Run it with -benchtime=1x.
 func BenchmarkLargeSwitch(b *testing.B) {
 	for _, flows := range []int{60_000, 600_000} {
 		b.Run(fmt.Sprint(flows), func(b *testing.B) { benchmarkLarge(b, flows) })

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// limitMeters are those of limits, as the switch prints them.
+// limitMeters returns the meters of limits, as the switch prints them.
 func (n *node) limitMeters() string {
 	n.t.Helper()
 	var found []string
@@ -25,7 +25,7 @@ func (n *node) limitMeters() string {
 	return strings.Join(found, "; ")
 }
 
-// A limit comes, changes, and goes with its meters under traffic.
+// A limit is added, changed, and removed with its meters under traffic.
 func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -33,7 +33,7 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	r.give(everything(a, b))
 	a.reaches(b.endpoint.IPv4.String())
 	before := n.sortedFlows()
-	// Of what a pod receives and sends, by its port.
+	// The meters for what a pod receives and sends, by its port.
 	meters := func(band string) string {
 		return fmt.Sprintf("%[1]d kbps burst stats bands= type=drop %[3]s; %[2]d kbps burst stats bands= type=drop %[3]s",
 			0x20000|a.port.OFPort, 0x10000|a.port.OFPort, band)
@@ -62,8 +62,8 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	}
 }
 
-// Whoever does not say what the burst is gets one with which TCP works. A machine
-// that is busy otherwise may not send so much, or measure what waited before: it is asked again.
+// Without a burst, a limit gets one with which TCP works. A busy machine may send less, or count packets that were
+// queued before: the test measures again.
 func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -81,7 +81,7 @@ func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	}
 }
 
-// rateOfTCP is what a connection between two pods carries, in kbit/s.
+// rateOfTCP returns the throughput of a connection between two pods, in kbit/s.
 func rateOfTCP(t *testing.T, a, b *pod) float64 {
 	t.Helper()
 	server := b.command("iperf3", "-s", "-1", "-p", "5201")

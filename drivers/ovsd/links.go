@@ -96,8 +96,8 @@ func (l *links) kernelDatapath() (bool, error) {
 // errTaken means that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
-// hostMTU is the MTU of the host's end of a link. It is large enough for all that a pod can send: a pod that has raised
-// its own MTU gets errors for packets that are too big, by the switch.
+// hostMTU returns the MTU of the host's end of a link. It is large enough for all that a pod can send: a pod that
+// has raised its own MTU gets errors for packets that are too big, by the switch.
 func hostMTU(mtu int) int { return max(mtu, maxLinkMTU) }
 
 // create makes the veth pair of an endpoint; the host's end is up. The pod's end is
@@ -127,8 +127,8 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	return nil
 }
 
-// complete configures a link for the switch and sets it up. The alias marks a complete configuration: the keeper removes links
-// without one, as the agent may have been killed while it made them.
+// complete configures a link for the switch and sets it up. The alias marks a complete configuration: the keeper
+// removes links without one, as the agent may have been killed while it made them.
 func (l *links) complete(link netlink.Link, endpointID string) error {
 	if err := l.keepOut(link); err != nil {
 		return err
@@ -157,10 +157,11 @@ func (l *links) keepOut(link netlink.Link) error {
 	return l.isolate(link.Attrs().Name)
 }
 
-// isolated are the sysctls, below /proc/sys/net, by which the host drops all packets from a link that belongs to the switch, unless
-// rp_filter of all links is 2, which overrides that of the link (then package hostaccess drops them). With the userspace
-// datapath the kernel still receives on the link, and the pod would reach the host, and what it forwards to, past the switch.
-// No route leads to the link, so strict rp_filter drops every source; ARP for the host's addresses is not answered.
+// isolated returns the sysctls, below /proc/sys/net, by which the host drops all packets from a link that belongs
+// to the switch, unless rp_filter of all links is 2, which overrides that of the link (then package hostaccess
+// drops them). With the userspace datapath the kernel still receives on the link, and the pod would reach the
+// host, and what it forwards to, past the switch. No route leads to the link, so strict rp_filter drops every
+// source; ARP for the host's addresses is not answered.
 func isolated(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv4/conf/" + link + "/arp_ignore": "8", "ipv6/conf/" + link + "/disable_ipv6": "1"}
 }
@@ -297,7 +298,7 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, err
 }
 
-// tunnelMTU is the MTU inside a VXLAN tunnel from address vtep.
+// tunnelMTU returns the MTU inside a VXLAN tunnel from address vtep.
 func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	base, err := l.mtuAt(vtep)
 	if err != nil {
@@ -310,9 +311,9 @@ func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	return min(base, maxLinkMTU) - overhead, nil
 }
 
-// mtuAt is the MTU of the link with the tunnel address. Until the node has that address, it is the MTU of Ethernet. If
-// the address is gone later, as while ovs-vswitchd restarts and the address is on a port of it,
-// it is the last MTU.
+// mtuAt returns the MTU of the link with the tunnel address. Until the node has that address, it is the MTU of
+// Ethernet. If the address is gone later, as while ovs-vswitchd restarts and the address is on a port of it, it is
+// the last MTU.
 func (l *links) mtuAt(address netip.Addr) (int, error) {
 	link, ok, err := l.withAddress(address)
 	if err != nil {

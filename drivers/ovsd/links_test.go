@@ -23,7 +23,7 @@ func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
 	p := n.newPod(r, 1)
-	n.Exec("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=0") // which is said to all links
+	n.Exec("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.all.disable_ipv6=0") // applies to all links
 	if got := n.Exec("ip", "-o", "address", "show", "dev", p.port.HostLink); got != "" {
 		t.Errorf("the pod reaches the host at %s", got)
 	}
@@ -32,8 +32,8 @@ func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
 	}
 }
 
-// Of each change of a link that is up, ovs-vswitchd reads all links and routes anew:
-// there must be none between its coming up and the pod's.
+// On each change of a link that is up, ovs-vswitchd reads all links and routes again: there must be no change
+// between the link's and the pod's coming up.
 func TestALinkIsCompleteWhenItComesUp(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -83,7 +83,7 @@ func TestAPortIsUsedWhileAPodHasTheOtherEndOfItsLink(t *testing.T) {
 	p.exec("ip", "link", "del", "eth0")
 	expect("its link is gone", p.endpoint.ID, false)
 
-	// A pod whose namespace ends: the kernel takes the link away by and by.
+	// When a pod's namespace ends, the kernel removes the link some time later.
 	pod := exec.Command("unshare", "--net", "sleep", "60")
 	if err := pod.Start(); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,8 @@ func TestAPortIsUsedWhileAPodHasTheOtherEndOfItsLink(t *testing.T) {
 	eventually(t, "it is nobody's", func() bool { used, err := r.PortUsed("web.blue-3"); return !used && err == nil })
 }
 
-// With the userspace datapath the kernel receives what a pod sends as well: it takes nothing of it, whatever the pod knows of the link.
+// With the userspace datapath, the kernel, too, receives what a pod sends: it must not accept any of it, whatever
+// the pod knows of the link.
 func TestTheHostTakesNothingFromTheLinkOfAPod(t *testing.T) {
 	const own = "198.51.100.9"
 	n := newNode(t)
@@ -149,7 +150,7 @@ func TestTheHostTakesNothingFromTheLinkOfAPod(t *testing.T) {
 	if got := n.Exec("sysctl", "-n", setting+"arp_ignore"); strings.TrimSpace(got) != "8" {
 		t.Errorf("the host answers for its addresses: %s", got)
 	}
-	n.Exec("sysctl", "-qw", setting+"rp_filter=0", setting+"arp_ignore=0") // as an earlier version had it
+	n.Exec("sysctl", "-qw", setting+"rp_filter=0", setting+"arp_ignore=0") // as set by an earlier version
 	r.stop()
 	n.start().give(drivers.Change{Replace: true})
 	testkit.Eventually(t, time.Minute, "it is set right", func() bool {

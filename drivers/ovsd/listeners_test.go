@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A switch tells where others may give it orders, however they were let in: by its database, of any bridge, or by an
-// option of ovsdb-server.
+// The driver reports the addresses at which other programs may control the switch, however they were configured:
+// in the database, of any bridge, or by an option of ovsdb-server.
 func TestASwitchTellsWhoElseChangesIt(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -17,12 +17,12 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/zones"
 )
 
-// The datapath keeps its flows by mask, the fields and bits that they match; a packet that its caches do not have is
-// looked up by one mask after the other. A pod that sends all kinds of headers causes many masks
-// (tuple space explosion, CVE-2019-25076). In the kernel all packets of the node are looked up by all of them; ovs-vswitchd
+// The datapath keeps its flows by mask, the fields and bits that they match; a packet that its caches do not have
+// is looked up by one mask after the other. A pod that sends all kinds of headers causes many masks (tuple space
+// explosion, CVE-2019-25076). In the kernel all packets of the node are looked up by all of them; ovs-vswitchd
 // looks packets of a port up by the masks of that port only, but the pod's own packets cost more. Open vSwitch has
-// no remedy; masks expire when such packets end. So they are counted at each audit, the
-// log names the endpoints that cause them, and an endpoint that causes very many is slowed down (slowed.go).
+// no remedy; masks expire when such packets end. So they are counted at each audit, the log names the endpoints
+// that cause them, and an endpoint that causes very many is slowed down (slowed.go).
 
 const (
 	manyMasks = 100 // without such pods there are 10, rules of all features at once make some dozens
@@ -70,8 +70,8 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 	}
 }
 
-// masks is the number of masks by which a packet is looked up: in the kernel all masks, in ovs-vswitchd those of the port
-// with the most.
+// masks is the number of masks by which a packet is looked up: in the kernel all masks, in ovs-vswitchd those of
+// the port with the most.
 type masks struct {
 	count int
 	of    map[string]int // how many are for packets of a port, by its link; nil: unknown
@@ -126,7 +126,7 @@ func (d *Driver) masksOfPorts(ctx context.Context) (map[string]int, error) {
 
 var flowCount = regexp.MustCompile(`flows\s*: \(current (\d+)\)`)
 
-// datapathFlows is how many flows datapaths have.
+// datapathFlows returns how many flows datapaths have.
 func (d *Driver) datapathFlows(ctx context.Context) (all int, err error) {
 	text, err := d.config.vswitchd().Call(ctx, "upcall/show")
 	if err != nil {

@@ -35,7 +35,7 @@ func TestWhoOffendsAgainIsSlowedDownForLonger(t *testing.T) {
 		why   string
 		after time.Duration
 		masks int
-		want  string // on or off, for how long; empty: it is as any other
+		want  string // on or off, and for how long; empty: an ordinary port
 	}{
 		{"few masks", 0, many - 1, ""},
 		{"many", 0, many, "on 5m0s"},
@@ -57,7 +57,7 @@ func TestWhoOffendsAgainIsSlowedDownForLonger(t *testing.T) {
 	} {
 		now = now.Add(step.after)
 		is = s.next(is, step.masks, now)
-		is = interfaceRow{ExternalIDs: map[string]string{idSlowed: is.String()}}.slowdown() // as the next agent reads it
+		is = interfaceRow{ExternalIDs: map[string]string{idSlowed: is.String()}}.slowdown() // as read by the next agent
 		if got := strings.TrimPrefix(fmt.Sprintf("%s %s", map[bool]string{true: "on", false: "off"}[is.on], is.length), "off 0s"); got != step.want {
 			t.Fatalf("%s: %q, want %q", step.why, got, step.want)
 		}
@@ -68,7 +68,7 @@ func TestWhoOffendsAgainIsSlowedDownForLonger(t *testing.T) {
 	}
 }
 
-// Whatever the switch prints, the port is one that it names, and has no more masks than there are flows.
+// Whatever the switch prints, the port is one that it names, and has at most as many masks as there are flows.
 func FuzzDumpsOfAnyContent(f *testing.F) {
 	for _, dump := range []string{"", "nothing\n", "recirc_id(0),in_port(vvport7),eth_type(0x0800),ipv4(src=10.1.0.1,dst=10.0.0.0/8), packets:1, bytes:64, used:0.1s, actions:drop\n",
 		"in_port(),x(=,)\nin_port(a),=1/2\n", "in_port(a\n", ", packets:in_port(a)\n"} {

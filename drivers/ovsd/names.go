@@ -34,7 +34,7 @@ const (
 	namesNumber = lastNumber + endpointOffset + 1
 )
 
-// DefaultNamesNetNS is the namespace of the name server of a bridge.
+// DefaultNamesNetNS returns the name of the network namespace of the name server of a bridge.
 func DefaultNamesNetNS(e pipeline.Encap) string { return "contiv-" + namesLinkName(e) }
 
 func namesLinkName(e pipeline.Encap) string { return namesLinkPrefix + e.String() }
@@ -108,9 +108,9 @@ func (p *namesPlace) found(fresh bool) {
 	p.gone = make(chan struct{})
 }
 
-// namesNumber is the OpenFlow number of the name server's port. While it has none, it is the number that the port requests, so that
-// the flows stay the same when the port is recreated. 0: the node has no name server, or another port of the
-// bridge has the number, such as an endpoint port made by an agent without a name server.
+// namesNumber returns the OpenFlow number of the name server's port. While it has none, it is the number that the
+// port requests, so that the flows stay the same when the port is recreated. 0: the node has no name server, or
+// another port of the bridge has the number, such as an endpoint port made by an agent without a name server.
 func (db *database) namesNumber() uint32 {
 	if !db.names {
 		return 0

@@ -11,13 +11,13 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// withNames gives the node a name server's place, which lasts as long as the test.
+// withNames configures a namespace for the name server, which is removed when the test ends.
 func (n *node) withNames() {
 	n.config.Names, n.config.NamesNetNS = true, n.Netns+"-dns"
 	n.t.Cleanup(func() { run(n.t, "sh", "-c", "ip netns del "+n.config.NamesNetNS+" 2>/dev/null || true") })
 }
 
-// named starts a node with a name server's place and a pod that can ask it.
+// named starts a node with a namespace for the name server and a pod that can query it.
 func named(t *testing.T) (n *node, r *running, a *pod) {
 	t.Helper()
 	n = newNode(t)
@@ -28,8 +28,8 @@ func named(t *testing.T) (n *node, r *running, a *pod) {
 	return n, r, a
 }
 
-// listen answers each question at the name server's place with who has asked, until
-// it is stopped.
+// listen serves the name server's address, until it is stopped, and answers each query with the id of the asking
+// endpoint.
 func (r *running) listen() (gone <-chan struct{}, stop func()) {
 	r.t.Helper()
 	enter, gone, err := r.AwaitNames(patience(r.t))
@@ -52,21 +52,21 @@ func (r *running) listen() (gone <-chan struct{}, stop func()) {
 				return // closed
 			}
 			id, _ := r.AskerAt(from.(*net.UDPAddr).AddrPort().Addr().Unmap())
-			_, _ = socket.WriteTo([]byte(id), from) // who asked may have gone
+			_, _ = socket.WriteTo([]byte(id), from) // the client may have gone
 		}
 	}()
 	stop = func() {
-		_ = socket.Close() // may be closed
+		_ = socket.Close() // may already be closed
 		<-ended
 	}
 	r.t.Cleanup(stop)
 	return gone, stop
 }
 
-// asks sends the gateway a datagram, as a question for a name, and gives its answer.
+// asks sends the gateway a datagram, like a DNS query, and returns its answer.
 func (p *pod) asks() string {
 	out, _ := p.command("bash", "-c", fmt.Sprintf("exec 3<>/dev/udp/%s/53; echo who am i >&3; timeout 0.5 dd bs=512 count=1 status=none <&3", network.Gateway)).Output()
-	return string(out) // without an answer it fails
+	return string(out) // fails without an answer
 }
 
 // knowsAskers waits until each pod is answered with its own id.
@@ -89,7 +89,7 @@ func TestTheNameServerIsReachedAndToldWhoAsks(t *testing.T) {
 		t.Errorf("its port is number %s", got)
 	}
 
-	// A restarted driver finds all of it.
+	// A restarted driver finds everything unchanged.
 	stop()
 	r.stop()
 	link, config := n.Exec("ip", "-o", "link", "show", "dns-vxlan"), n.column("open_vswitch", ".", "next_cfg")
@@ -105,7 +105,7 @@ func TestTheNameServerIsReachedAndToldWhoAsks(t *testing.T) {
 	}
 }
 
-// Whatever somebody removes is back, and who listens is told to begin anew.
+// Whatever another program removes is restored, and the name server is told to listen again.
 func TestTheLinkOfTheNameServerIsKept(t *testing.T) {
 	n, r, a := named(t)
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestTheLinkOfTheNameServerIsKept(t *testing.T) {
 		knowsAskers(t, a)
 		c.harm()
 		if c.moves {
-			if c.name == "the namespace" { // nothing tells of it; a row's change makes the keeper look
+			if c.name == "the namespace" { // no notification; the change of a row triggers a check
 				n.Vsctl("set", "port", "dns-vxlan", "tag=8")
 			}
 			select {
@@ -142,7 +142,7 @@ func TestTheLinkOfTheNameServerIsKept(t *testing.T) {
 	}
 }
 
-// While the port of the name server is away its flows stay: it comes back with the same number.
+// While the port of the name server is missing its flows remain: it gets the same number again.
 func TestTheFlowsOfTheNameServerOutliveItsPort(t *testing.T) {
 	n, r, a := named(t)
 	r.listen()
@@ -176,7 +176,7 @@ func TestTheFlowsOfTheNameServerOutliveItsPort(t *testing.T) {
 	}
 }
 
-// Without a name server there is nothing, also of an earlier run.
+// Without a name server its link and port are removed, also those of an earlier run.
 func TestTheLinkOfTheNameServerGoesWithIt(t *testing.T) {
 	n, r, a := named(t)
 	r.listen()
@@ -194,8 +194,8 @@ func TestTheLinkOfTheNameServerGoesWithIt(t *testing.T) {
 	}
 }
 
-// A link that comes costs the tunnels packets: where endpoints are already, that of
-// the name server waits until another port comes anyway.
+// Adding a link costs the tunnels packets: on a node with endpoints, the link of the name server is added with the
+// next port.
 func TestTheLinkOfTheNameServerComesWithAnEndpoint(t *testing.T) {
 	n := newNode(t)
 	n.withNames()
@@ -220,8 +220,7 @@ func TestTheLinkOfTheNameServerComesWithAnEndpoint(t *testing.T) {
 	knowsAskers(t, a, b)
 }
 
-// The same where the endpoints are at the bridge of the tunnels, and the link is of the
-// other one.
+// The same if the endpoints are on the bridge of the tunnels, and the link is on the other one.
 func TestTheLinkOfTheNameServerComesWithAnEndpointOfEitherBridge(t *testing.T) {
 	n := newNode(t)
 	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
@@ -239,7 +238,7 @@ func TestTheLinkOfTheNameServerComesWithAnEndpointOfEitherBridge(t *testing.T) {
 	eventually(t, "the link is there", there)
 }
 
-// An agent before the name server gave endpoints all numbers.
+// Agents without the name server assigned all numbers to endpoints.
 func TestAnEndpointWithTheNumberOfTheNameServerIsServed(t *testing.T) {
 	n := newNode(t)
 	n.withNames()
@@ -257,21 +256,21 @@ func TestAnEndpointWithTheNumberOfTheNameServerIsServed(t *testing.T) {
 		t.Errorf("%d flows lead questions to %s", flows, a.endpoint.ID)
 	}
 	a.reaches(b.endpoint.IPv4.String())
-	c := n.newPod(r, 3) // with it the name server's port comes
+	c := n.newPod(r, 3) // adds the name server's port, too
 	r.give(everything(a, b, c))
 	r.listen()
 	knowsAskers(t, a, b, c)
 	a.reaches(b.endpoint.IPv4.String())
 }
 
-// The ports of the other bridge have the same numbers.
+// Ports of the other bridge may have the same numbers.
 func TestNobodyOfAnotherBridgeAsks(t *testing.T) {
 	n := newNode(t)
 	n.Vsctl("add-br", "other", "--", "set", "bridge", "other", "datapath_type=netdev", "--", "add-port", "other", "vvport77", "--", "set", "interface", "vvport77",
 		"type=internal", "ofport_request=40", "external_ids:endpoint-id=lan.blue-1")
 	eventually(t, "its port has a number", func() bool { return n.column("interface", "vvport77", "ofport") == "40" })
 	r := n.start()
-	r.add("web.blue-1") // what the database had before has been read
+	r.add("web.blue-1") // by now the database has been read
 	if id, known := r.AskerAt(pipeline.NamesAsker(pipeline.NamesPrefixes()[0], 40)); known {
 		t.Errorf("port 40 of our bridge is of %q", id)
 	}

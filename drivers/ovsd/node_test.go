@@ -21,15 +21,15 @@ import (
 
 const bridge = "contivVxlanBridge"
 
-// node is a switch with an underlay address, and the driver on it.
+// node is a switch with an underlay address, and the configuration of the driver on it.
 type node struct {
 	*ovstest.Switch
 	t      testing.TB
 	config ovsd.Config
-	chunk  int // flows in a bundle; 0: as usual
+	chunk  int // flows in a bundle; 0: the default
 
-	manyMasks int           // 0: as usual
-	slowTime  time.Duration // 0: as usual
+	manyMasks int           // 0: the default
+	slowTime  time.Duration // 0: the default
 }
 
 func newNode(t testing.TB) *node {
@@ -46,13 +46,13 @@ func newNode(t testing.TB) *node {
 	n.config = ovsd.Config{
 		RunDir:        n.RunDir,
 		VTEP:          netip.MustParseAddr("192.0.2.1"),
-		AuditInterval: time.Hour, // tests of the audit set their own
+		AuditInterval: time.Hour, // tests of the audit set another one
 		NetNS:         &ns,
 	}
 	return n
 }
 
-// running is a driver until stop.
+// running is a driver that runs until stop.
 type running struct {
 	*ovsd.Driver
 	t    testing.TB
@@ -124,8 +124,7 @@ type pod struct {
 	port     drivers.Port
 }
 
-// newPod adds a port, moves its end into a namespace of its own and configures
-// it as the CNI server does.
+// newPod adds a port, moves the pod's end into a namespace of its own and configures it as the CNI server does.
 func (n *node) newPod(r *running, number byte) *pod {
 	n.t.Helper()
 	e := endpoint(number, 0)
@@ -157,13 +156,13 @@ func (p *pod) command(command ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", p.netns}, command...)...)
 }
 
-// network is the one network of these tests.
+// network is the only network of these tests.
 var network = pipeline.Network{
 	ID: "web.blue", Tenant: "blue", VRF: 1, VNI: 5001, Tag: 1,
 	Subnet: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.254"),
 }
 
-// endpoint is the one with this number, in version of an attribute that flows show.
+// endpoint returns the endpoint with this number; group is an attribute that its flows contain.
 func endpoint(number byte, group uint16) pipeline.Endpoint {
 	return pipeline.Endpoint{
 		ID: fmt.Sprintf("web.blue-%d", number), Network: network.ID, Tenant: network.Tenant,
@@ -183,7 +182,7 @@ func mac(m [6]byte) string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 }
 
-// flows are the flows of the bridge, one a line, as the switch prints them.
+// flows returns the flows of the bridge, one a line, as the switch prints them.
 func (n *node) flows() []string {
 	n.t.Helper()
 	var list []string
@@ -195,7 +194,7 @@ func (n *node) flows() []string {
 	return list
 }
 
-// flowsWith counts those that contain a text.
+// flowsWith returns the number of flows that contain a text.
 func (n *node) flowsWith(text string) int {
 	n.t.Helper()
 	count := 0
@@ -212,7 +211,7 @@ func (n *node) column(table, record, column string) string {
 	return strings.TrimSpace(n.Vsctl("get", table, record, column))
 }
 
-// links are the names of our links in the switch's namespace.
+// links returns the names of our links in the switch's namespace.
 func (n *node) links() []string {
 	n.t.Helper()
 	var list []string

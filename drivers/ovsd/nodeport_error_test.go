@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// echoes answers datagrams at a port, at addresses of both versions of IP.
+// echoes answers datagrams at a port, at IPv4 and IPv6 addresses.
 const echoes = `
 import socket, sys
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", int(sys.argv[1])))
@@ -21,8 +21,9 @@ while True:
     d, a = s.recvfrom(65536); s.sendto(d, a)
 `
 
-// tooBigAnswer asks a node port as a client outside and then says, as a router on the way to that client, that the answer was too
-// big for it: the MTU there is 1300. The host has translated both to the address that the switch has for node ports.
+// tooBigAnswer sends a request to a node port as an external client and then, as a router on the path to that
+// client, the error that the answer was too big: the MTU there is 1300. The host has translated both to the
+// switch's address for node ports.
 const tooBigAnswer = `
 import socket, struct, sys
 node, port, client = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -49,8 +50,8 @@ else:
     raw.sendto(icmp[:2] + struct.pack("!H", checksum(icmp)) + icmp[4:], (node, 0))
 `
 
-// An error about an answer names the address of all node ports, and quotes the port. Where several tenants have node ports, the
-// agent knows whose that is.
+// An error about an answer has the common address of all node ports as destination, and quotes the port. If
+// several tenants have node ports, the agent finds the tenant of that port.
 func TestErrorsAboutAnswersFromNodePortsOfSeveralTenantsReachTheProvider(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -69,7 +70,7 @@ ip address add 2001:db8:5::7/128 dev lo nodad`, "sh", host.PodLink)
 	all := drivers.Change{Replace: true, Set: []pipeline.Object{out}}
 	vrfOf := map[uint16]uint16{}
 	var providers []*pod
-	for i, in := range []pipeline.Network{blue, red} { // whose endpoints have the same addresses
+	for i, in := range []pipeline.Network{blue, red} { // their endpoints have the same addresses
 		in.Subnet6, in.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
 		e := endpoint(1, 0)
 		e.ID, e.Network, e.Tenant, e.VRF, e.VNI, e.Tag = in.ID+"-1", in.ID, in.Tenant, in.VRF, in.VNI, in.Tag
@@ -99,7 +100,7 @@ ip address add 2001:db8:5::7/128 dev lo nodad`, "sh", host.PodLink)
 		node := pipeline.NodePorts(out.Prefixes()[i])
 		for j, p := range providers {
 			told := func(p *pod) bool {
-				if node.Is6() { // this datapath spoils the MTU: it takes that for the checksum of UDP
+				if node.Is6() { // this datapath overwrites the MTU as if it were the checksum of UDP
 					return !strings.Contains(strings.Join(strings.Fields(p.exec("cat", "/proc/net/snmp6")), " "), "Icmp6InPktTooBigs 0 ")
 				}
 				return strings.Contains(p.exec("ip", "route", "get", client), "mtu 1300")

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
-// databaseOf follows the database of a switch for as long as the test runs.
+// databaseOf follows the database of a switch until the test ends.
 func databaseOf(t *testing.T, s *ovstest.Switch) *database {
 	t.Helper()
 	db, err := newDatabase(Config{RunDir: s.RunDir, Bridge: DefaultBridge, Log: logrus.NewEntry(logrus.New())}, func() {})
@@ -43,7 +43,7 @@ func (db *database) await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// addPorts writes the rows of ports of endpoints into a bridge.
+// addPorts writes the rows of endpoints' ports into a bridge.
 func (db *database) addPorts(t *testing.T, bridge string, numbers ...uint32) {
 	t.Helper()
 	row, ok := db.bridgeNamed.Row(bridge)
@@ -77,12 +77,12 @@ func upTo(last uint32) (all []uint32) {
 	return all
 }
 
-// Who looks at a thousand ports for each new one copies their rows, a quarter of a megabyte.
+// Searching a thousand ports for each new one would copy their rows, a quarter of a megabyte.
 func TestANumberIsFoundWithoutALookAtAllPorts(t *testing.T) {
 	const ports, takes, enough = 1000, 20, 16 << 10 // bytes for each
 	s := ovstest.Start(t)
 	s.AddBridge(DefaultBridge)
-	s.KillVswitchd() // the links of these ports are not there
+	s.KillVswitchd() // the links of these ports do not exist
 	db := databaseOf(t, s)
 	db.addPorts(t, DefaultBridge, upTo(ports)...)
 	n := numbers{}

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// answers says at UDP port 53 of a pod, to whatever is asked, that it stands for an address.
+// answers answers any query at UDP port 53 of a pod with an address.
 const answers = `
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", 53))
@@ -26,7 +26,7 @@ while True:
     s.sendto(q[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + q[12:] + b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + socket.inet_aton(sys.argv[1]), who)
 `
 
-// asks has one name looked up, at an address, as often as is said. It says when it has to ask again.
+// asks queries a name at an address a number of times. It prints when it has to repeat a query.
 const asks = `
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
@@ -40,8 +40,8 @@ def ask():
 for _ in range(int(sys.argv[2])): print(socket.inet_ntoa(ask()[-4:]))
 `
 
-// floods asks at an address for one name, over and over, until its input ends, and says so when it has more answers
-// than are heard at once.
+// floods queries an address for one name, over and over, until its input ends, and reports when it has had more
+// answers than are copied to the agent at once.
 const floods = `
 import select, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
@@ -54,13 +54,13 @@ for i in range(30000):
     except OSError: pass
 `
 
-// heard are what the switch has told of.
+// heard are the answers that the switch has sent.
 type heard chan domains.Answer
 
 func (h heard) HearAnswer(a domains.Answer) { h <- a }
 func (h heard) ForgetAnswers(time.Time)     {}
 
-// tally counts what the switch has told of.
+// tally counts the answers that the switch has sent.
 type tally struct {
 	mu    sync.Mutex
 	names map[string]int
@@ -80,7 +80,7 @@ func (c *tally) of(name string) int {
 	return c.names[name]
 }
 
-// nameService is one whose answers are overheard.
+// nameService returns a service whose answers are copied to the agent.
 func nameService(server *pod) pipeline.Service {
 	return pipeline.Service{ID: "names", VRF: network.VRF, Tag: network.Tag, Overheard: true, Ports: []pipeline.ServicePort{{
 		Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: openflow.ProtoUDP, Port: 53,
@@ -88,8 +88,8 @@ func nameService(server *pod) pipeline.Service {
 	}}}.Numbered(func(uint32) bool { return false })
 }
 
-// A pod that may reach only what a name stands for asks for it; the agent hears of the answer, and the rule
-// has the address. What others say who are no name servers does not count.
+// A pod that may reach only the addresses of a name queries it; the agent receives the answer, and adds the
+// address to the rule. Answers of other endpoints than the name servers are not copied.
 func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -129,12 +129,12 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	connects := func() bool {
 		return client.command("timeout", "1", "bash", "-c", ": </dev/tcp/"+shop.endpoint.IPv4.String()+"/8080").Run() == nil
 	}
-	looksUp(liar.endpoint.IPv4, liar) // first, so that it would be heard first
+	looksUp(liar.endpoint.IPv4, liar) // first, so that it would be received first
 	if connects() {
 		t.Error("reached before its name is known")
 	}
 	looksUp(names.Ports[0].Address, shop)
-	looksUp(server.endpoint.IPv4, shop) // its own address is as good
+	looksUp(server.endpoint.IPv4, shop) // the server's own address works, too
 	for range 2 {
 		select {
 		case a := <-told:
@@ -150,7 +150,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 	eventually(t, "what the name stands for is reached", connects)
 }
 
-// What a pod asks for is heard, however much another one asks.
+// The answers to a pod's queries are copied, however many queries another pod sends.
 func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -174,7 +174,7 @@ func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	at := names.Ports[0].Address.String()
 	calm := flooding.start(floods, at)
 	const asked = 10
-	most := asked + strings.Count(client.exec(testkit.Python, "-ISc", asks, at, fmt.Sprint(asked)), "again") // some may be answered twice
+	most := asked + strings.Count(client.exec(testkit.Python, "-ISc", asks, at, fmt.Sprint(asked)), "again") // some queries may be answered twice
 	calm()
 	eventually(t, "all that the client was answered is heard", func() bool { return told.of("shop.example") >= asked })
 	if got := told.of("shop.example"); got > most {

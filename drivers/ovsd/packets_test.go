@@ -13,13 +13,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Two classes of packets that no feature has, and how many of each reach us in a second.
+// Two classes of packets that no feature uses, and their limits of packets per second.
 const (
 	calm, flooded   pipeline.PacketClass = 101, 102
 	packetsInSecond                      = 50
 )
 
-// sendUp sends to the agent, as a class, what a pod sends to UDP port 1000.
+// sendUp makes the switch send what a pod sends to UDP port 1000 to the agent, as a class.
 func (n *node) sendUp(p *pod, class pipeline.PacketClass) {
 	n.t.Helper()
 	conn, err := openflow.Dial(patience(n.t), n.Bridge(bridge), openflow.Options{})
@@ -37,7 +37,7 @@ func (n *node) sendUp(p *pod, class pipeline.PacketClass) {
 	}
 }
 
-// sends is a command that sends what another prints to UDP port 1000 of a pod.
+// sends returns a command that sends the output of another one to UDP port 1000 of a pod.
 func (p *pod) sends(command string, to *pod) []string {
 	return []string{"bash", "-c", "exec 3>/dev/udp/" + to.endpoint.IPv4.String() + "/1000; " + command + " >&3"}
 }
@@ -50,14 +50,14 @@ func TestAFloodOfPacketsOfOneClassCostsNobodyElse(t *testing.T) {
 	n.sendUp(a, calm)
 	n.sendUp(b, flooded)
 	wanted := r.Packets(calm)
-	r.Packets(flooded) // and nobody reads them
+	r.Packets(flooded) // and never reads them
 
 	a.reaches(b.endpoint.IPv4.String())
 	began := time.Now()
 	var before runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	// Many times what the meter lets pass, and no more: others need the machine, too.
+	// Many times the rate of the meter, and no more: other tests need the processors, too.
 	flood := b.command(b.sends("for i in {1..100000}; do for j in {1..20}; do printf %1000s x; done; sleep 0.01; done", a)...)
 	if err := flood.Start(); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAFloodOfPacketsOfOneClassCostsNobodyElse(t *testing.T) {
 					t.Errorf("packet %+v", p)
 				}
 				return true
-			case <-time.After(5 * time.Second): // a switch that has no time may leave one out
+			case <-time.After(5 * time.Second): // a busy switch may skip one
 				return false
 			}
 		})

@@ -97,8 +97,8 @@ func (p *peers) run(ctx context.Context, solicit func([]netip.Addr) error, log *
 	}
 }
 
-// peerOf is the tunnel address of a remote endpoint in a vxlan network. Endpoints in VLANs have none: package border resolves
-// their next hops, and a node that is no router may have no route there.
+// peerOf returns the tunnel address of a remote endpoint in a vxlan network. Endpoints in VLANs have none: package
+// border resolves their next hops, and a node that is no router may have no route there.
 func peerOf(o pipeline.Object) (netip.Addr, bool) {
 	e, ok := o.(pipeline.Endpoint)
 	return e.VTEP, ok && !e.Local && e.Encap == pipeline.VXLAN && e.VTEP.IsValid()

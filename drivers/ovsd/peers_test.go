@@ -30,7 +30,7 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 		{at(b), at(b), netip.Addr{}, 1},
 		{nil, pipeline.Rule{}, netip.Addr{}, 1},
 		{nil, pipeline.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
-		{nil, pipeline.Endpoint{Encap: pipeline.VLAN, VTEP: a}, netip.Addr{}, 1}, // behind a router, which this node may not even reach
+		{nil, pipeline.Endpoint{Encap: pipeline.VLAN, VTEP: a}, netip.Addr{}, 1}, // behind a router, which this node may not reach
 		{at(b), nil, netip.Addr{}, 0},
 	} {
 		known.replace(step.old, step.now)
@@ -44,7 +44,8 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 	}
 }
 
-// linksWith are the links of a namespace, of which d0 is up with address 198.18.0.1/16, and what else a batch of ip(8) sets up.
+// linksWith returns the links of a namespace with d0, which is up with address 198.18.0.1/16, and what else a
+// batch of ip(8) sets up.
 func linksWith(t *testing.T, more string) (*links, func(args ...string) string) {
 	t.Helper()
 	testkit.NeedsMachine(t)
@@ -74,7 +75,7 @@ func linksWith(t *testing.T, more string) (*links, func(args ...string) string) 
 	return l, func(args ...string) string { t.Helper(); return run("", append([]string{"-n", name}, args...)...) }
 }
 
-// What somebody has written down for good of a peer, or of the router to it, is not asked for, and stays.
+// Permanent neighbour entries of a peer, or of the router to it, are not solicited, and remain.
 func TestSolicitingLeavesWhatIsWrittenDownForGood(t *testing.T) {
 	l, ip := linksWith(t, "neighbour add 198.18.0.2 lladdr 02:00:00:00:00:02 dev d0 nud permanent\nneighbour add 198.18.0.3 lladdr 02:00:00:00:00:03 dev d0 nud reachable\n")
 	if err := l.solicit([]netip.Addr{netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("198.18.0.3"), netip.MustParseAddr("198.18.0.4")}); err != nil {
@@ -88,7 +89,7 @@ func TestSolicitingLeavesWhatIsWrittenDownForGood(t *testing.T) {
 	}
 }
 
-// The neighbours of the host are read once for all peers, not for each: with thousands of both, that was the driver's
+// The host's neighbours are read once for all peers, not for each: with thousands of both, that was the driver's
 // main work in an audit.
 func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
 	const neighbours, peers = 3000, 300

@@ -18,8 +18,8 @@ import (
 // cleanupTime limits the undo of a failed AddPort.
 const cleanupTime = 5 * time.Second
 
-// AddPort makes an endpoint's veth pair and switch port, with the pod's end in the network namespace of descriptor podNetNS. It
-// returns the existing port if the endpoint has one.
+// AddPort makes an endpoint's veth pair and switch port, with the pod's end in the network namespace of descriptor
+// podNetNS. It returns the existing port if the endpoint has one.
 func (d *Driver) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
 	if err := d.config.serves(encap); err != nil {
 		return drivers.Port{}, fault.New(fault.KindOf(err), "port of endpoint %q: %w", endpointID, err)
@@ -31,7 +31,7 @@ func (d *Driver) AddPort(ctx context.Context, encap pipeline.Encap, endpointID s
 	return port, nil
 }
 
-// kindOf is the kind of an error; an ended context is fault.Unavailable, so that the caller retries.
+// kindOf returns the kind of an error; an ended context is fault.Unavailable, so that the caller retries.
 func kindOf(err error) fault.Kind {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault.Unavailable
@@ -90,7 +90,8 @@ var errIgnored = errors.New("switch gives it no number")
 // ignoredTries limits how often such a port is recreated.
 const ignoredTries = 3
 
-// FindPort returns the port of an endpoint, once the switch has given it a number. It fails with fault.NotFound if there is none.
+// FindPort returns the port of an endpoint, once the switch has given it a number. It fails with fault.NotFound if
+// there is none.
 func (d *Driver) FindPort(ctx context.Context, endpointID string) (drivers.Port, error) {
 	port, err := d.existingPort(ctx, endpointID)
 	if err != nil {

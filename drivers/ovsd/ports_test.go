@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// numberOf returns the number in the name of a port's link. Which one it is
-// cannot be foreseen: a port that the switch ignores is made anew under the next.
+// numberOf returns the number in the name of a port's link. It is not predictable: a port that the switch ignores
+// is created again with the next number.
 func numberOf(t *testing.T, port drivers.Port) (number uint32) {
 	t.Helper()
 	if _, err := fmt.Sscanf(port.HostLink, "vvport%d", &number); err != nil {
@@ -103,7 +103,7 @@ func TestFiftyConcurrentAddsGetFiftyPorts(t *testing.T) {
 	seen := map[string]bool{}
 	numbers := map[uint32]bool{}
 	atOnce(count, func(i int) {
-		// Two callers for each endpoint.
+		// Two calls for each endpoint.
 		port, err := r.AddPort(patience(t), pipeline.VXLAN, fmt.Sprint("web.blue-", i/2), 0)
 		if err != nil {
 			t.Error(err)
@@ -143,7 +143,7 @@ func TestPortsBeingMadeAreNotTakenForLostOnes(t *testing.T) {
 			}
 		})
 	})
-	// Each correction of the bridge looks for links without a port.
+	// Each correction of the bridge removes links without a port.
 	for range 10 {
 		n.Vsctl("--no-wait", "set", "Bridge", bridge, "fail_mode=standalone")
 		eventually(t, "fail mode is back", func() bool { return n.column("Bridge", bridge, "fail_mode") == "secure" })
@@ -178,7 +178,7 @@ func TestAFailedAddLeavesNothing(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
-	n.KillVswitchd() // nobody gives numbers now
+	n.KillVswitchd() // numbers are not assigned now
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := r.AddPort(ctx, pipeline.VXLAN, "web.blue-1", 0); !fault.Is(err, fault.Unavailable) {
@@ -200,7 +200,7 @@ func TestAnAddGivenUpBeforeTheDatabaseAnswersLeavesNothing(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
 	r.give(drivers.Change{Replace: true})
-	n.KillVswitchd() // nobody gives numbers now
+	n.KillVswitchd() // numbers are not assigned now
 	resume := n.PauseServer()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -266,7 +266,7 @@ func TestPortsSurviveTheDriver(t *testing.T) {
 	}
 }
 
-// Somebody may still send to a number's old owner, whatever process gave it out.
+// Packets may still be sent to the old owner of a number, whichever process assigned it.
 func TestANumberIsNotUsedAgainAtOnceByAnotherDriver(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -282,7 +282,7 @@ func TestANumberIsNotUsedAgainAtOnceByAnotherDriver(t *testing.T) {
 	}
 }
 
-// Ports whose numbers are 1,024 apart would share what an endpoint may ask and flood.
+// Ports whose numbers differ by 1,024 would share meters, and so the limits of an endpoint's queries and floods.
 func TestPortsShareNoMetersWhileThereAreOthers(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

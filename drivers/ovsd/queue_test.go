@@ -13,7 +13,7 @@ func TestTheOldestPacketMakesRoomInAFullQueue(t *testing.T) {
 	send := func(i int) {
 		d.packets.take(openflow.PacketIn{UserData: []byte{byte(class)}, Data: []byte{byte(i)}})
 	}
-	send(0) // nobody has asked for the class
+	send(0) // the class has no reader yet
 	queue := d.Packets(class)
 	for i := range packetQueue + more {
 		send(i)

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Of an endpoint that was made again with another address while no driver ran the next driver ends the
-// connections of the address it had, which another endpoint has by then; those of the one it kept stay.
+// If an endpoint was recreated with another address while no driver ran, the next driver flushes the connections
+// of its old address, which another endpoint has by then; those of an address that it has kept remain.
 func TestConnectionsOfAnAddressThatAnEndpointLostWhileNoDriverRanAreEnded(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// routedNode is a node as a router: its address among the routers is on an interface of the
-// host, and a router outside has routes to pods by way of it.
+// routedNode is a node as a router: its address among the routers is on an interface of the host, and an external
+// router has routes to pods by way of it.
 //
 //	world 198.51.100.1, 203.0.113.1 -- outside 198.18.5.1 == uplink == node 198.18.5.9 -- pods of 10.1.0.0/24
 type routedNode struct {
@@ -73,20 +73,20 @@ ip address add 198.18.5.9/24 dev inb01`, "sh", port.PodLink, mac(router.MAC))
 	return routedNode{n, out, r, routed, pods, router}
 }
 
-// next is a router outside at a link there.
+// next returns the next hop of an external router with an address at a link.
 func (rn routedNode) next(address, link string) pipeline.NextHop {
 	h := pipeline.NextHop{Address: netip.MustParseAddr(address), From: rn.router.MAC}
 	copy(h.MAC[:], parseMAC(rn.t, rn.of(link, "address")))
 	return h
 }
 
-// of reads what the kernel says of a link of the router outside.
+// of returns the kernel's information on a link of the external router.
 func (rn routedNode) of(link, what string) string {
 	rn.t.Helper()
 	return strings.TrimSpace(rn.out.Exec("cat", "/sys/class/net/"+link+"/"+what))
 }
 
-// sharedGroup is the group of the routers that share what a route carries.
+// sharedGroup is the group of the routers of an equal-cost route.
 const sharedGroup = pipeline.FirstRouteGroup + 1
 
 func routeTo(prefix string, hop pipeline.NextHop) pipeline.Route {
@@ -119,7 +119,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 
-	// The host speaks with routers.
+	// The host communicates with routers.
 	answered := func(try func(string, ...string) (string, error), args ...string) {
 		t.Helper()
 		eventually(t, "an answer to ping "+strings.Join(args, " "), func() bool {
@@ -129,7 +129,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	}
 	answered(n.Try, "198.18.5.1")
 	answered(out.Try, "198.18.5.9")
-	// Pods reach each other, their gateway and the world, which reaches them.
+	// Pods reach each other, their gateway and the world, and the world reaches them.
 	one, two := pods[0], pods[1]
 	one.reaches(two.endpoint.IPv4.String())
 	one.reaches(routed.Gateway.String())
@@ -141,16 +141,16 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	if out := one.exec("ping", "-c1", "-W30", "-n", "198.51.100.1"); !strings.Contains(out, "ttl=63") {
 		t.Errorf("a router has been passed:\n%s", out)
 	}
-	// A pod that has moved to another node is reached by those who still know its MAC, too.
+	// Peers that still have a pod's MAC in their cache reach it after it has moved to another node.
 	one.reaches("10.1.0.3")
 	one.exec("ip", "neigh", "replace", "10.1.0.3", "lladdr", mac(elsewhere.MAC), "dev", "eth0")
 	one.reaches("10.1.0.3")
-	// Where no route leads nobody is reached, and nothing comes in for whom nobody has.
+	// Addresses without a route are not reached, and packets for addresses without an endpoint do not come in.
 	if one.pings("198.19.0.1") || one.pings("10.1.0.77") {
 		t.Error("reached without a route")
 	}
 
-	// Equal routes share what pods send: connections one by one, the rest by its addresses.
+	// Equal routes share what pods send: connections one by one, other packets by their addresses.
 	sharedBy := func(packets int, send ...string) (first, second int) {
 		t.Helper()
 		counts := func() (n [2]int) {
@@ -180,13 +180,13 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 		t.Errorf("of %d pings equal routers got %d and %d", pings, x, y)
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{hopsOf(b)}})
-	eventually(t, "one has gone: the other gets all", func() bool { // what the datapath remembers follows the flows
+	eventually(t, "one has gone: the other gets all", func() bool { // the datapath's flows are updated after the tables
 		x, _ = sharedBy(connections, "bash", "-c", fmt.Sprintf("for i in {1..%d}; do ! echo 2>/dev/null >/dev/tcp/203.0.113.1/9; done", connections))
 		return x < few
 	})
 	r.give(state())
 
-	// Rules know the world by address.
+	// Rules match the world by address.
 	rule := pipeline.Rule{ID: "no-world", Priority: 10, SrcGroup: 10, Dst: netip.MustParsePrefix("198.51.100.0/24"), Protocol: 1}
 	r.give(drivers.Change{Set: []pipeline.Object{rule}})
 	eventually(t, "the rule holds", func() bool { return !one.pings("198.51.100.1") })
@@ -195,7 +195,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	r.give(drivers.Change{Remove: []pipeline.Key{rule.Key()}})
 	one.reaches("198.51.100.1")
 
-	// The driver restarts: nothing is lost, and nothing changes.
+	// The driver restarts: no packet is lost, and the flows stay the same.
 	before := n.Ofctl("--no-stats", "--no-names", "dump-flows", vlanBridge)
 	r.stop()
 	r = n.startVLAN()

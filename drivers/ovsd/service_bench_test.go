@@ -11,17 +11,17 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// BenchmarkServices measures a thousand services with five providers each, which are of one service only or of
-// many: the first installation, and a provider that comes or goes afterwards. Run it with -benchtime=1x.
+// BenchmarkServices measures a thousand services with five providers each, which are shared by many services or
+// not: the first installation, and adding or removing a provider afterwards. Run it with -benchtime=1x.
 func BenchmarkServices(b *testing.B) {
 	b.Run("own", func(b *testing.B) { benchServices(b, 1000) })
 	b.Run("shared", func(b *testing.B) { benchServices(b, 40) })
 }
 
-// Of each service there are so many providers.
+// providersOfService is the number of providers of each service.
 const providersOfService = 5
 
-// benchServices has so many groups of five providers, and as many services for each as there have to be.
+// benchServices measures a thousand services with so many groups of five providers.
 func benchServices(b *testing.B, groups int) {
 	n := newNode(b)
 	r := n.start()
@@ -45,7 +45,7 @@ func benchServices(b *testing.B, groups int) {
 	b.ReportMetric(worst.Seconds()*1000, "ms-worst-change")
 }
 
-// serviceOf is a service with some of the providers of a group.
+// serviceOf returns a service with some of the providers of a group.
 func serviceOf(number, group, providers int) pipeline.Service {
 	s := pipeline.Service{ID: fmt.Sprint("s", number, ":blue"), VRF: network.VRF, Tag: network.Tag,
 		Ports: []pipeline.ServicePort{{Address: netip.AddrFrom4([4]byte{10, 200, byte(number >> 8), byte(number)}), From: pipeline.FromPods,

@@ -24,8 +24,8 @@ func shop(providers ...*pod) pipeline.Service {
 	return s.Numbered(func(uint32) bool { return false })
 }
 
-// counting has a script count the packets of a connection that were lost on the way from here: those that were
-// sent again, but for those that the other end says it had twice (DSACK, RFC 2883), as they were only late.
+// counting makes a script count the lost packets that a connection has sent: those retransmitted, except those
+// that the other end reports as duplicates (DSACK, RFC 2883), which were only late.
 const counting = `
 import select, socket, struct, sys, threading, time
 def again(c):
@@ -38,7 +38,8 @@ class Conn:
     def lost(self): return min(255, max(0, again(self.c) - self.before))
 `
 
-// echo serves port 8080 of a pod. It answers each datum by the number of packets that it has lost over the connection.
+// echo serves port 8080 of a pod. It answers each datum with the number of packets lost on its way over the
+// connection.
 const echo = counting + `
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("0.0.0.0", 8080)); s.listen(64)
 print("ready", flush=True)
@@ -47,10 +48,10 @@ def talk(c):
 while True: threading.Thread(target=talk, args=(Conn(s.accept()[0]),), daemon=True).start()
 `
 
-// talk sends a datum each millisecond over each of some connections that has its answer; it prints over how many of
-// them a packet was lost, either way, and whether there were enough answers. What is late is waited for. A connection that is
-// ended is lost, too. It ends some seconds after its begin,
-// or with its input if that ends later, but not before it has had enough answers.
+// talk sends a datum each millisecond over each connection that has its last answer; it prints how many of them
+// lost a packet in either direction, and whether there were enough answers. It waits for late answers. A closed
+// connection counts as lost, too. It ends after some seconds, or with its input if that ends later, but not before
+// it has had enough answers.
 const talk = counting + `
 patience = 20
 cs = [Conn(socket.create_connection((sys.argv[1], 80), timeout=patience)) for _ in range(16)]
@@ -87,7 +88,7 @@ while time.monotonic() < until and (unsure := unsettled()):
 print(len(gone | unsettled()), "enough" if count > 100 else "few")
 `
 
-// start runs a script in a pod and returns what ends its input and waits for the rest of its output.
+// start runs a script in a pod; rest closes its input, waits for its end and returns the rest of its output.
 func (p *pod) start(script string, args ...string) (rest func() string) {
 	p.t.Helper()
 	cmd := p.command(append([]string{testkit.Python, "-ISc", script}, args...)...)
@@ -115,7 +116,7 @@ func (p *pod) start(script string, args ...string) (rest func() string) {
 	}
 }
 
-// weighEqually gives all buckets of all groups that select the same weight.
+// weighEqually gives all buckets of all select groups the same weight.
 func (n *node) weighEqually() {
 	n.t.Helper()
 	weight, changed := regexp.MustCompile(`weight:\d+,`), 0
@@ -130,8 +131,8 @@ func (n *node) weighEqually() {
 	}
 }
 
-// Connections outlive the driver, and what happens to other providers; those
-// of a provider that goes are ended, and no others.
+// Connections survive a restart of the driver, and changes of other providers; those of a removed provider are
+// flushed, and no others.
 func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -146,7 +147,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 	}
 	r.give(all(shop(a, b)))
 	vip := shop().Ports[0].Address.String()
-	// connectionsTo are the ports of the client that a provider answers, in a state.
+	// connectionsTo returns the client's ports of tracked connections to a provider, in a state.
 	connectionsTo := func(p *pod, state string) (ports []string) {
 		for line := range strings.Lines(n.Appctl("dpctl/dump-conntrack")) {
 			if _, reply, _ := strings.Cut(line, "reply=(src="+p.endpoint.IPv4.String()+","); strings.Contains(reply, "state="+state) {
@@ -161,7 +162,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 	result := client.start(talk, vip, "3")
 	r.give(drivers.Change{Set: []pipeline.Object{shop(a, b, c)}})
 	r.stop()
-	n.weighEqually() // as an earlier version did
+	n.weighEqually() // as set by an earlier version
 	r = n.start()
 	r.give(all(shop(a, b, c)))
 	r.give(drivers.Change{Set: []pipeline.Object{shop(a, b)}})
@@ -175,7 +176,7 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 		toA, toB = connectionsTo(a, "ESTABLISHED"), connectionsTo(b, "ESTABLISHED")
 		return len(toA)+len(toB) == 16
 	})
-	r.stop() // what goes meanwhile is seen in the switch
+	r.stop() // a removal meanwhile is found by reading the switch
 	r = n.start()
 	r.give(all(shop(b)))
 	if len(toA) == 0 || len(toB) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// control makes a control socket at which answer is told; without one nobody listens any more.
+// control creates a control socket at which answer is returned; "": a socket without a listener.
 func control(t *testing.T, path, answer string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -37,7 +37,7 @@ func control(t *testing.T, path, answer string) {
 			if err := json.NewDecoder(conn).Decode(&request); err != nil || request.Method != "dpif/show-dp-features" {
 				t.Errorf("request %+v, error %v", request, err)
 			}
-			_, _ = conn.Write([]byte(answer)) // who asks may be gone
+			_, _ = conn.Write([]byte(answer)) // the client may have gone
 			conn.Close()
 		}
 	}()

@@ -14,13 +14,14 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 )
 
-// slowed tells whether the switch has a meter for what a port sends.
+// slowed reports whether the switch has a meter for what a port sends.
 func (n *node) slowed(p *pod) bool {
 	n.t.Helper()
 	return n.flowsWith(fmt.Sprintf("in_port=%d actions=meter:%d,move:NXM_NX_PKT_MARK[0]->NXM_NX_REG4[0],group:3", p.port.OFPort, 199_936+p.port.OFPort%32)) == 1
 }
 
-// datapathFlows are those of the datapath for what comes by a port: of packets that have met nothing yet, and those behind a meter.
+// datapathFlows returns the datapath's flows for packets of a port: those before any recirculation, and those
+// behind a meter.
 func (n *node) datapathFlows(p *pod) (before, behind []string) {
 	n.t.Helper()
 	for line := range strings.Lines(n.Appctl("dpctl/dump-flows", "--names")) {
@@ -35,7 +36,7 @@ func (n *node) datapathFlows(p *pod) (before, behind []string) {
 	return before, behind
 }
 
-// toldOf counts the lines of a log about an endpoint that begin with a text.
+// toldOf returns the number of lines of a log about an endpoint that begin with a text.
 func toldOf(said *test.Hook, p *pod, text string) (times int) {
 	for _, e := range said.AllEntries() {
 		if strings.HasPrefix(e.Message, text) && e.Data["endpoint"] == p.endpoint.ID {
@@ -70,7 +71,7 @@ func TestWhoMakesVeryManyMasksIsSlowedDownAndNobodyElse(t *testing.T) {
 		t.Errorf("told %d times, and the metric says %v", told, slowedEndpoints(t, r))
 	}
 
-	// Restarts, audits and others' changes leave it as it is, and others lose nothing.
+	// Restarts, audits and changes of other objects leave it slowed down, and other pods lose no packet.
 	losesNothing(t, quiet, other, 2, func() {
 		r.stop()
 		r = n.start()
@@ -87,9 +88,9 @@ func TestWhoMakesVeryManyMasksIsSlowedDownAndNobodyElse(t *testing.T) {
 
 	end()
 	hostEnds()
-	loud.reaches(other.endpoint.IPv4.String()) // slowly
-	// Its masks are gone when nobody has used them for a while: then it is freed for good.
-	// The driver has to know that, too: by an older count it would slow the pod down again.
+	loud.reaches(other.endpoint.IPv4.String()) // slowed down
+	// Its masks are removed once they have been idle for a while: then it is released for good. The driver must know
+	// that, too: with an older count it would slow the pod down again.
 	eventually(t, "its masks are gone", func() bool {
 		before, behind := n.datapathFlows(loud)
 		counted, is := gauge(t, r, "netplugin_datapath_masks")
@@ -104,7 +105,7 @@ func TestWhoStopsIsFreedAndWhoGoesOnIsSlowedDownForLonger(t *testing.T) {
 	logger, said := test.NewNullLogger()
 	n.config.AuditInterval, n.config.Log = 200*time.Millisecond, logrus.NewEntry(logger)
 	n.config.SlowFrom, n.slowTime = 40, time.Second
-	n.Vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=500") // no waiting for flows that nobody uses
+	n.Vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=500") // idle flows expire soon
 	r := n.start()
 	loud := n.newPod(r, 1)
 	r.give(everything(loud))
@@ -164,7 +165,7 @@ func gauge(t *testing.T, r *running, name string) (value float64, is bool) {
 	return 0, false
 }
 
-// meterDrops is how many packets a meter has dropped.
+// meterDrops returns the number of packets that a meter has dropped.
 func (n *node) meterDrops(meter uint32) int {
 	n.t.Helper()
 	_, band, _ := strings.Cut(n.Ofctl("meter-stats", bridge, fmt.Sprint("meter=", meter)), "0: packet_count:")

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// longAnswers gives whoever asks at a port 1,500 bytes.
+// longAnswers answers requests at a port with 1,500 bytes.
 const longAnswers = `
 import socket, sys
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", int(sys.argv[1])))
@@ -22,8 +22,8 @@ while True:
     except OSError: pass
 `
 
-// A pod that answers who came in by its host, and the host that asks a pod of another node, have an MTU from before the
-// underlay became smaller: both are told.
+// A pod that answers clients of its host, and the host as client of a pod on another node, know an MTU from before
+// the underlay became smaller: both get an ICMP error.
 func TestWhoComesInByTheHostAndItsProviderAreToldWhatIsTooBig(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond
@@ -59,10 +59,10 @@ ip neigh add 2001:db8:5::80 lladdr 00:00:11:11:11:11 dev contivh0`, "sh", host.P
 	provider.exec("ip", "route", "add", "default", "via", net.Gateway.String())
 	provider.exec("ip", "route", "add", "default", "via", net.Gateway6.String())
 	provider.start(longAnswers, "7")
-	n.Exec("ip", "link", "set", "under0", "mtu", "1500") // the tunnel has 1450 then
+	n.Exec("ip", "link", "set", "under0", "mtu", "1500") // the tunnel then has 1450
 	for i, address := range external {
 		asks := func(port, bytes string) {
-			_, _ = n.Try("bash", "-c", "head -c "+bytes+" /dev/zero >/dev/udp/"+address+"/"+port) // fails, once it is told that this is too big
+			_, _ = n.Try("bash", "-c", "head -c "+bytes+" /dev/zero >/dev/udp/"+address+"/"+port) // fails once the ICMP error has arrived
 		}
 		eventually(t, "the host is told of the way to the provider of "+address, func() bool {
 			asks("8", "1500")

@@ -16,7 +16,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// tellICMPErrors answers packets that are too big, or have lived too long, while the test runs. Node ports are of nobody, or as it is told.
+// tellICMPErrors answers packets that are too big, or whose hop limit has expired, until the test ends. Node ports
+// have no tenant unless vrfOf is given.
 func (r *running) tellICMPErrors(vrfOf ...icmperror.NodePorts) {
 	vrfOf = append(vrfOf, func(uint8, uint16) uint16 { return 0 })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -32,18 +33,18 @@ func (r *running) tellICMPErrors(vrfOf ...icmperror.NodePorts) {
 	})
 }
 
-// probes returns what ping(8) says of one packet with so many bytes of data, which must not
-// be fragmented. What the pod has learned before is forgotten.
+// probes returns the output of ping(8) for one packet of that size with "don't fragment". Path MTUs that the pod
+// has learned before are dropped.
 func (p *pod) probes(to netip.Addr, size string) string {
 	p.t.Helper()
 	p.exec("ip", "route", "flush", "cache")
 	p.exec("ip", "-6", "route", "flush", "cache")
-	out, _ := p.command("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", size, to.String()).CombinedOutput() // fails if nobody answers
+	out, _ := p.command("ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", size, to.String()).CombinedOutput() // fails without an answer
 	return string(out)
 }
 
-// networksOf are two networks of a pod's tenant with both versions of IP, the pod's and another one, and an endpoint in
-// each on another node.
+// networksOf returns two dual-stack networks of a pod's tenant, the pod's and another one, and an endpoint on
+// another node in each.
 func networksOf(a *pod) (six, other pipeline.Network, far, elsewhere pipeline.Endpoint) {
 	far = remote(9, 0)
 	six = network
@@ -58,7 +59,7 @@ func networksOf(a *pod) (six, other pipeline.Network, far, elsewhere pipeline.En
 	return six, other, far, elsewhere
 }
 
-// A pod has raised its MTU by itself; the underlay has 1600 bytes, the tunnel 1550.
+// The pod has raised its own MTU; the underlay has 1600 bytes, the tunnel 1550.
 func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond
@@ -98,7 +99,8 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	told("1450")
 }
 
-// Nodes that route VLANs have the MTU of their uplink, which becomes smaller later. It holds on the node itself, too.
+// Nodes that route VLANs have the MTU of their uplink, which becomes smaller later. It applies on the node itself,
+// too.
 func TestAPodIsToldWhichPacketsAreTooBigForTheUplink(t *testing.T) {
 	rn := newRoutedNode(t)
 	rn.r.stop()
@@ -131,10 +133,10 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheUplink(t *testing.T) {
 	}
 }
 
-// The host of this test is the namespace of the switch, with links to nowhere as its world.
+// The host of this test is the switch's namespace, with links that lead nowhere as its world.
 func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
 	n := newNode(t)
-	n.config.AuditInterval = time.Second // asks ovs-vswitchd again if it was too busy to answer
+	n.config.AuditInterval = time.Second // repeats the query if ovs-vswitchd was too busy to answer
 	r := n.start()
 	a, provider := n.newPod(r, 1), remote(9, 0)
 	net := network
@@ -169,14 +171,15 @@ sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "sh", host.Pod
 	a.exec("ip", "route", "add", "default", "via", net.Gateway.String())
 	a.exec("ip", "route", "add", "default", "via", net.Gateway6.String())
 
-	// The packet that was too big was for the provider; the pod has sent it to the service, whole or in fragments.
+	// The packet that was too big was addressed to the provider; the pod has sent it to the service, whole or in
+	// fragments.
 	for _, mtu := range []string{"9000", "2000"} {
 		a.exec("ip", "link", "set", "eth0", "mtu", mtu)
 		for _, vip := range vips {
 			a.exec("ip", "route", "flush", "cache")
 			a.exec("ip", "-6", "route", "flush", "cache")
 			eventually(t, "the pod, which sends "+mtu+" bytes, is told of the way to the service "+vip.String(), func() bool {
-				_ = a.command("bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+vip.String()+"/7").Run() // again, once it is told
+				_ = a.command("bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+vip.String()+"/7").Run() // repeated after the ICMP error
 				return strings.Contains(a.exec("ip", "route", "get", vip.String()), "mtu 1550")
 			})
 		}
@@ -190,7 +193,7 @@ sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "sh", host.Pod
 			})
 		}
 		eventually(t, "the pod is told that a packet to "+to+" has made too many hops", func() bool {
-			said, _ := a.command("ping", "-n", "-c1", "-W1", "-t2", to).CombinedOutput() // fails: nobody answers
+			said, _ := a.command("ping", "-n", "-c1", "-W1", "-t2", to).CombinedOutput() // fails: there is no answer
 			return strings.Contains(string(said), "ime exceeded") || strings.Contains(string(said), "ime to live exceeded")
 		})
 	}

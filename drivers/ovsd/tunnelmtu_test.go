@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
-// The address may be at a port of ovs-vswitchd, which is gone while that is started again.
+// The address may be on a port of ovs-vswitchd, which is gone while that restarts.
 func TestTheMTUOfTunnelsStaysWhileTheirAddressIsAway(t *testing.T) {
 	s := ovstest.Start(t)
 	ns, err := netns.GetFromName(s.Netns)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// underlay is a bridge that has the tunnel address of a node whose switch may read no routes.
+// underlay is a bridge with the tunnel address of a node whose switch may not be able to read routes.
 type underlay struct {
 	*node
 	t *testing.T
@@ -27,7 +27,7 @@ func newUnderlay(t *testing.T, vswitchdOptions ...string) underlay {
 	return u
 }
 
-// restart starts another ovs-vswitchd, which makes the local port anew.
+// restart starts another ovs-vswitchd, which recreates the local port.
 func (u underlay) restart(vswitchdOptions ...string) {
 	u.t.Helper()
 	u.KillVswitchd()
@@ -48,7 +48,7 @@ func (u underlay) address(addresses ...string) {
 	}
 }
 
-// has waits until the switch has these routes that were given to it, and ends tunnels at the address.
+// has waits until the switch has these added routes, and has the address as tunnel endpoint.
 func (u underlay) has(why string, want ...string) {
 	u.t.Helper()
 	u.endsAt(why, "ipv4(dst=192.0.2.1,", want...)
@@ -61,7 +61,7 @@ func (u underlay) endsAt(why, address string, want ...string) {
 	})
 }
 
-// given are the routes that the switch was given, by anybody.
+// given returns the routes added to the switch, by any program.
 func (u underlay) given() (routes []string) {
 	u.t.Helper()
 	for line := range strings.Lines(u.Appctl("ovs/route/show")) {
@@ -81,7 +81,7 @@ func (u underlay) starts(atAddress bool) {
 	})
 }
 
-// version is another one after each change of the tunnel's row.
+// version returns a value that differs after each change of the tunnel's row.
 func (u underlay) version() string {
 	u.t.Helper()
 	return u.Exec("ovsdb-client", "query", "unix:"+u.Socket, `["Open_vSwitch",{"op":"select","table":"Interface","where":[["name","==","vxif0"]],"columns":["_version"]}]`)
@@ -170,9 +170,9 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 func TestASwitchThatReadsRoutesIsGivenNone(t *testing.T) {
 	u := newUnderlay(t)
 	eventually(t, "the switch has read how the gateway is reached", func() bool { return strings.Contains(u.Appctl("ovs/route/show"), "192.0.2.0/24 dev br-phy") })
-	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // somebody else's
+	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // of another program
 	u.start().give(drivers.Change{Replace: true})
-	u.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.253")            // of a run before: it was there when that wrote it down
+	u.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.253")            // of an earlier run, which recorded that it existed before
 	u.Vsctl("set", "bridge", bridge, `external_ids:tunnel-routes="198.51.100.0/24"`) // where it is looked for from now on
 	eventually(t, "it has looked, and found what it had given before", func() bool { return !strings.Contains(u.column("Bridge", bridge, "external_ids"), "tunnel-routes") })
 	u.starts(true)

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// layout1 is the file of what the version before wrote for the objects of this test: tables
-// 0 to 14, with the number of its run, 41, in the cookies. There, the pods have ports 2 and 3.
+// layout1 returns the path of a file with the flows that an earlier version wrote for the objects of this test:
+// tables 0 to 14, with the number of its run, 41, in the cookies. There, the pods have ports 2 and 3.
 func layout1(t *testing.T, a, b *pod) (path string) {
 	t.Helper()
 	flows, err := os.ReadFile("testdata/layout-1.flows")
@@ -30,8 +30,8 @@ func layout1(t *testing.T, a, b *pod) (path string) {
 	return path
 }
 
-// A new version of the driver finds the flows of the version before, with
-// tables and cookies of their own, and exchanges them under the traffic.
+// A new version of the driver finds the flows of an earlier version, with tables and cookies of their own, and
+// replaces them under traffic.
 func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -50,7 +50,7 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 		if n.flowsWith("cookie=0xc00029") != len(n.flows()) || len(n.flows()) < 50 {
 			t.Fatalf("not the old layout:\n%s", strings.Join(n.flows(), "\n"))
 		}
-		// The datapath forgets a moment later that there were no flows.
+		// The datapath's drop flows expire a moment later.
 		eventually(t, "packets pass by the old layout", func() bool {
 			return a.command("ping", "-c", "1", "-W", "1", b.endpoint.IPv4.String()).Run() == nil
 		})
@@ -79,8 +79,8 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 	}
 }
 
-// The version before looked at what comes out of a tunnel in table SOURCE, without the node
-// that it comes from. Its flows go when those of table PEER are there, and lead nowhere before.
+// The earlier version processed packets from tunnels in table SOURCE, without the node that they come from. Its
+// flows are deleted once those of table PEER exist, and send no packets to missing flows before.
 func TestAnUpgradeLosesNothingOutOfATunnel(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -132,8 +132,8 @@ func TestAnUpgradeLosesNothingOutOfATunnel(t *testing.T) {
 	}
 }
 
-// The first version gave both ends of a link the endpoint's MTU and wrote it nowhere. At any
-// change of a link ovs-vswitchd reads its routes anew, and sends nothing into tunnels meanwhile.
+// The first version gave both ends of a link the endpoint's MTU and did not record it. On any change of a link
+// ovs-vswitchd reads its routes again, and sends nothing into tunnels meanwhile.
 func TestAnUpgradeChangesNoLink(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -163,11 +163,11 @@ func TestAnUpgradeChangesNoLink(t *testing.T) {
 	}
 }
 
-// watchLinks collects the changes of the node's links, each with its name, until changes is
-// called, which waits for all of them.
+// watchLinks collects the changes of the node's links, each with its name, until changes is called, which waits
+// for all of them.
 func (n *node) watchLinks() (changes func() []string) {
 	n.t.Helper()
-	const marker = "under0" // of one that is down nothing is told
+	const marker = "under0" // a link that is down has no changes
 	updates, done := make(chan netlink.LinkUpdate, 100), make(chan struct{})
 	n.t.Cleanup(func() { close(done) })
 	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: n.config.NetNS}); err != nil {

@@ -18,9 +18,8 @@ import (
 
 const vlanBridge = "contivVlanBridge"
 
-// The physical network of these tests is a learning switch to which the uplinks of
-// the nodes lead, and a router with a leg in each of two VLANs. It is a namespace of
-// its own and knows nothing of us.
+// The physical network of these tests is a learning switch, to which the uplinks of the nodes are connected, and a
+// router in each of two VLANs. It is a namespace of its own, unaware of the controller.
 //
 //	VLAN 7   10.1.0.0/24, router 10.1.0.254   pods 1 and 2 on node 1, 3 on node 2
 //	VLAN 8   10.1.1.0/24, router 10.1.1.254   pod 9 on node 1
@@ -49,7 +48,7 @@ func (o outside) leg(vlan int, address string) {
 	o.Exec("ip", "address", "add", address, "dev", name)
 }
 
-// connect gives a node an uplink, up0, into the outside.
+// connect gives a node an uplink, up0, to the outside.
 func (o outside) connect(n *node) {
 	n.t.Helper()
 	port := "to-" + n.Netns[max(0, len(n.Netns)-12):]
@@ -60,7 +59,7 @@ func (o outside) connect(n *node) {
 	n.config.Uplinks = []string{"up0"}
 }
 
-// bridged is a driver with the bridge of its uplinks, until stop.
+// bridged is a driver with the bridge of its uplinks, which runs until stop.
 type bridged struct {
 	*running
 	uplink *uplink.Bridge
@@ -119,7 +118,7 @@ func (n *node) vlanPod(r *bridged, vlan uint16, number byte, group uint16) *pod 
 	return p
 }
 
-// onNode is what a node is given of the pods, some of them its own.
+// onNode returns the change with the given pods for a node, some of them its own.
 func onNode(own []*pod, others ...*pod) drivers.Change {
 	c := drivers.Change{Replace: true}
 	for _, vlan := range []uint16{lanVLAN, dmzVLAN} {
@@ -164,7 +163,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 	if s := r1.Status(); s.Bridge != vlanBridge || !s.InSync || s.LastError != "" {
 		t.Errorf("status %+v", s)
 	}
-	// Who announces himself is heard outside.
+	// Gratuitous ARP of a pod is received outside.
 	b.exec("sysctl", "-qw", "net.ipv4.conf.eth0.arp_notify=1")
 	eventually(t, "the router has heard of a pod", func() bool {
 		b.exec("ip", "link", "set", "eth0", "down")
@@ -178,11 +177,11 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 	for _, p := range []*pod{a, b, c} {
 		p.reaches("10.1.0.254")
 	}
-	a.reaches(d.endpoint.IPv4.String()) // by the router
+	a.reaches(d.endpoint.IPv4.String()) // through the router
 	d.reaches(c.endpoint.IPv4.String())
 	out.Exec("ping", "-c", "1", "-W", "5", a.endpoint.IPv4.String())
 
-	// What is on the wire carries the network's VLAN, and only that.
+	// Frames on the wire carry the network's VLAN, and only that.
 	learned := out.Appctl("fdb/show", "sw")
 	for p, vlan := range map[*pod]int{a: lanVLAN, b: lanVLAN, c: lanVLAN, d: dmzVLAN} {
 		for _, other := range []int{0, lanVLAN, dmzVLAN} {
@@ -198,7 +197,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 		t.Error("a pod reaches a host of another VLAN")
 	}
 
-	// What is flooded leaves only if it may be sent outside.
+	// Flooded packets leave only if they may be sent outside.
 	out.Exec("sysctl", "-qw", "net.ipv4.icmp_echo_ignore_broadcasts=0")
 	broadcasts := func() bool { // whether one of three is answered
 		return a.command("ping", "-b", "-c", "3", "-i", "0.2", "-W", "1", "-n", "-q", "10.1.0.255").Run() == nil
@@ -222,7 +221,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 				continue // no packet comes by
 			}
 			where.give(drivers.Change{Set: []pipeline.Object{rule}})
-			// The datapath forgets what it was told a moment later.
+			// The datapath's flows are updated a moment later.
 			eventually(t, fmt.Sprintf("%s does not reach %s", test.from.endpoint.ID, test.to.endpoint.ID),
 				func() bool { return !test.from.pings(test.to.endpoint.IPv4.String()) })
 			where.give(drivers.Change{Remove: []pipeline.Key{rule.Key()}})
@@ -230,7 +229,7 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 		}
 	}
 
-	// The driver restarts, and the uplink is pulled and put in again.
+	// The driver restarts, and the uplink is disconnected and connected again.
 	const packets = 500
 	done, summary := probe(t, a, c, packets)
 	r1.stop()
@@ -265,7 +264,7 @@ func TestAnUplinkThatIsNotFreeIsLeftAlone(t *testing.T) {
 		t.Errorf("a port for the tunnels: %v", err)
 	}
 
-	// Another uplink takes its place.
+	// Another uplink replaces it.
 	r.stop()
 	n.config.Uplinks = []string{"up1"}
 	r = n.startVLAN()
@@ -294,7 +293,7 @@ func TestAnUplinkMovesToItsOwnBridge(t *testing.T) {
 	}
 }
 
-// The drivers of both bridges leave each other's links and rows alone.
+// The drivers of the two bridges leave each other's links and rows alone.
 func TestTwoBridgesShareASwitch(t *testing.T) {
 	n := newNode(t)
 	n.Exec("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// ask says how often requests are refused, of TCP and of UDP, at two ports of some addresses.
+// ask prints how many requests are refused, of TCP and of UDP, at two ports of some addresses.
 const ask = `
 import socket, sys
 refused = 0
@@ -29,8 +29,8 @@ for at in sys.argv[1:]:
 print(refused, end="")
 `
 
-// An endpoint of another tenant is told as others are that nobody serves it, or not at this port, also where
-// policies isolate it and let it ask.
+// A client of another tenant is refused like others if a service has no backends, or not this port, also if
+// policies isolate the client and allow the request.
 func TestAnEndpointOfAnotherTenantIsRefused(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

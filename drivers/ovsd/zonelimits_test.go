@@ -25,7 +25,7 @@ for _ in range(int(sys.argv[2])):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b"x", (sys.argv[1], 80))
 `
 
-// A pod that opens connections without end fills its tenant's part of the table, and no more of it.
+// A pod that opens connections without end fills its tenant's part of the table, and no more.
 func TestATenantHasAPartOfTheConnectionsOfItsNode(t *testing.T) {
 	const limit = 50
 	n := newNode(t)
@@ -85,7 +85,7 @@ func TestATenantHasAPartOfTheConnectionsOfItsNode(t *testing.T) {
 	}
 }
 
-// Who has a node for itself has its whole table; a limit of somebody else stays.
+// A tenant alone on a node may use the whole table; a limit set by another program remains.
 func TestOnlySeveralTenantsAreHeldToParts(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 50 * time.Millisecond
@@ -113,7 +113,7 @@ func TestOnlySeveralTenantsAreHeldToParts(t *testing.T) {
 	}
 }
 
-// What tiers judge passes when nothing more of it is remembered, where the datapath is in ovs-vswitchd.
+// With a userspace datapath, packets evaluated by tiers pass even if the zone has no room for their connections.
 func TestPacketsPassTiersWhoseConnectionsAreTooMany(t *testing.T) {
 	const limit = 20
 	n := newNode(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// limitOf is that of a zone, as the datapath prints it; "": it has none.
+// limitOf returns the limit of a zone, as the datapath prints it; "" if it has none.
 func (n *node) limitOf(zone uint16) string {
 	n.t.Helper()
 	_, after, found := strings.Cut(n.Appctl("dpctl/ct-get-limits", "netdev@ovs-netdev"), fmt.Sprintf("zone=%d,limit=", zone))
@@ -21,7 +21,7 @@ func (n *node) limitOf(zone uint16) string {
 	return limit
 }
 
-// A tenant whose number somebody gets next would have them, and the kernel keeps them for ever.
+// A tenant that later gets the same number would inherit the limits, and the kernel keeps them for ever.
 func TestLimitsGoWithTheirTenant(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval, n.config.ZoneLimit = 50*time.Millisecond, 50
@@ -57,7 +57,7 @@ func TestLimitsGoWithTheirTenant(t *testing.T) {
 	})
 }
 
-// What was set here is as the bridge's row says; another value is somebody else's.
+// The driver's own limit is recorded in the bridge's row; another value was set by another program.
 func TestALimitThatSomebodyHasSetStaysWhenTheTenantGoes(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 50 * time.Millisecond

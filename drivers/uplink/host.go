@@ -251,7 +251,7 @@ func (l *links) removeBelongings(link netlink.Link, b belongings) error {
 	return errors.Join(problems...)
 }
 
-// portSettings are sysctls below /proc/sys/net that keep the host's own stack off a link that is a port. With
+// portSettings returns sysctls below /proc/sys/net that keep the host's own stack off a link that is a port. With
 // the userspace datapath the kernel still receives there, and would process each packet for the host twice.
 func portSettings(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv6/conf/" + link + "/disable_ipv6": "1"}

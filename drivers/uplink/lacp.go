@@ -26,7 +26,7 @@ func (s silence) note(leg string, silent bool, now time.Time) (lasts bool) {
 	return now.Sub(s[leg]) >= negotiation
 }
 
-// errNoLACP is the error of a link that gets no LACP packets.
+// errNoLACP returns the error of a link that gets no LACP packets.
 func errNoLACP(leg string) error {
 	return fault.New(fault.Unavailable,
 		"uplink %s: LACP is not current: nobody answers, so that the bond does not use it; is its port of the switch in the port-channel of the others?", leg)

@@ -37,7 +37,7 @@ func (b belongings) hasRouterAdvertised() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
 }
 
-// versionSettings are the sysctls for IPv6 on a link, and for router advertisements.
+// versionSettings returns the sysctls for IPv6 on a link, and for router advertisements.
 func versionSettings(link string) map[string]string {
 	settings := map[string]string{}
 	for _, name := range []string{"disable_ipv6", "accept_ra", "autoconf"} {

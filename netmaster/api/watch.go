@@ -220,7 +220,7 @@ func (w *watch) waitForFeed(ctx context.Context) error {
 	}
 }
 
-// goneError is the error (410 Gone) for a revision at which a client cannot continue.
+// goneError returns the error (410 Gone) for a revision at which a client cannot continue.
 func goneError(err error) error { return rest.WithStatus(http.StatusGone, err) }
 
 // run sends events until the client, the term or the feed ends.

@@ -1,19 +1,18 @@
-// Package audit is the audit log: changes, and refusals, one line of JSON
-// each, in a file that only grows until it is rotated.
+// Package audit is the audit log: changes, and refusals, one line of JSON each, in a file that only grows until it
+// is rotated.
 //
-// Each line has the hash of the line before it, so that a line that is changed or taken
-// out of the middle is found (Verify). Somebody who can write the file can write it anew from
-// some line on; a copy elsewhere shows that.
+// Each line has the hash of the previous line, so that a line that is changed or removed in the middle is detected
+// (Verify). A program that can write the file can rewrite it from some line on; a copy on another machine shows
+// that.
 //
-// Requests do not wait for the disk. The queue of lines is bounded; lines that found no room are
-// counted, in the log and in the next line. In strict mode (Strict) no change begins
-// before the line that says so is on the disk.
+// Requests do not wait for the disk. The queue of lines is bounded; dropped lines are counted, in the log and in
+// the next line. In strict mode (Strict) no change begins before the line about it is on the disk.
 //
 //	audit.go   the file
-//	objects.go what a line about many objects names of them
-//	strict.go  lines that are waited for
+//	objects.go the objects in a line about many
+//	strict.go  lines for which requests wait
 //	syslog.go  a copy of each line for syslog
-//	verify.go  whether all lines follow each other
+//	verify.go  verification of the chain of hashes
 package audit
 
 import (
@@ -42,73 +41,73 @@ import (
 // Entry is one line.
 type Entry struct {
 	Time      time.Time `json:"time"`
-	Request   string    `json:"requestId"`            // no other has it
-	Told      string    `json:"xRequestId,omitempty"` // what the answer has in X-Request-Id; its client may have chosen it
+	Request   string    `json:"requestId"`            // unique
+	Told      string    `json:"xRequestId,omitempty"` // X-Request-Id of the answer; the client may have chosen it
 	Principal string    `json:"principal"`            // "user/ann", "nobody"
-	How       string    `json:"how"`                  // what showed it: token, certificate, socket, loopback, nothing
+	How       string    `json:"how"`                  // how it was authenticated: token, certificate, socket, loopback, nothing
 	Source    string    `json:"source"`               // address
-	Verb      string    `json:"verb"`                 // of HTTP
-	Key       string    `json:"key"`                  // path of what it is about
-	About     string    `json:"about,omitempty"`      // what the path does not say: whom a login or a role is for, who joins with what
-	Objects   []string  `json:"objects,omitempty"`    // of an apply: what became of each that it changed; those that it named, if it came to nothing
-	More      int       `json:"more,omitempty"`       // of these, how many are not named, if it came to nothing
+	Verb      string    `json:"verb"`                 // HTTP method
+	Key       string    `json:"key"`                  // path of the object
+	About     string    `json:"about,omitempty"`      // details that are not in the path: the user of a login or role, the identity that joins and how
+	Objects   []string  `json:"objects,omitempty"`    // of an apply: the result for each object that it changed; the objects in the request, if it failed
+	More      int       `json:"more,omitempty"`       // number of these objects that are not in the list, if it failed
 	Tenant    string    `json:"tenant,omitempty"`
 	Decision  Decision  `json:"decision"`
 	Reason    string    `json:"reason,omitempty"` // of a refusal
-	Status    int       `json:"status"`           // of HTTP
+	Status    int       `json:"status"`           // HTTP status
 	Revision  string    `json:"revision,omitempty"`
-	Lost      int64     `json:"lost,omitempty"`   // entries before this one that did not find room
-	Untold    int64     `json:"untold,omitempty"` // requests from there before this one, refused or failed, that have no lines
-	Previous  string    `json:"previous"`         // SHA-256 of the line before; empty: there is none
+	Lost      int64     `json:"lost,omitempty"`   // dropped entries before this one
+	Untold    int64     `json:"untold,omitempty"` // refused or failed requests from this source before this one that have no lines
+	Previous  string    `json:"previous"`         // SHA-256 of the previous line; empty: there is none
 }
 
-// Decision is what became of a request as far as rights go.
+// Decision is the result of the authorization of a request.
 type Decision string
 
 // The decisions.
 const (
 	Allowed     Decision = "allowed"
 	Denied      Decision = "denied"
-	Begun       Decision = "begun"            // what became of it says the line that has its request id and a status
+	Begun       Decision = "begun"            // the line with the same request id and a status has the result
 	WouldRefuse Decision = "would be refused" // in an enforced cluster
 )
 
 const (
-	waiting   = 10_000    // entries that wait to be written
-	fileSize  = 100 << 20 // bytes; then the file is put aside
-	filesKept = 10        // of those put aside
+	waiting   = 10_000    // capacity of the queue
+	fileSize  = 100 << 20 // bytes; then the file is rotated
+	filesKept = 10        // rotated files
 	longest   = 64 << 10  // bytes of a line
 
-	// longestText is how many bytes of a text of an entry are kept, and longestList of its objects together. JSON makes six of one
-	// at most, so that all ten texts and the objects are below a line.
+	// longestText is the largest size of a text in an entry, in bytes, and longestList that of its objects together.
+	// In JSON a byte becomes six at most, so all ten texts and the objects fit into a line.
 	longestText = 512
 	longestList = 4 << 10
 )
 
-// Log is the file. The zero value is not usable.
+// Log is the audit log. The zero value is not usable.
 type Log struct {
 	path    string
-	size    int64 // after which it is put aside
+	size    int64 // at which the file is rotated
 	log     *logrus.Entry
 	entries chan queued
 	lost    atomic.Int64
 	strict  bool
 	copies  []*syslog
 
-	// These belong to Run.
+	// Used by Run only.
 	file     *os.File
 	written  int64
 	previous string
-	unsynced error // of a file put aside, for those who wait for what is in it
+	unsynced error // error of a rotated file, for the callers that wait for its lines
 }
 
-// New prepares a log; the file is opened for the first entry.
+// New returns a log; the file is opened for the first entry.
 func New(path string, log *logrus.Entry) *Log {
 	return &Log{path: path, size: fileSize, log: log, entries: make(chan queued, waiting)}
 }
 
-// Add takes an entry, whose texts it cuts; one with more objects than a line names is several lines. It never blocks; a Log that is
-// nil takes none.
+// Add queues an entry, with its texts shortened; one with more objects than fit into a line becomes several lines.
+// It never blocks; a nil Log drops the entry.
 func (l *Log) Add(e Entry) {
 	if l == nil {
 		return
@@ -122,7 +121,7 @@ func (l *Log) Add(e Entry) {
 	}
 }
 
-// cut keeps the beginnings of the texts.
+// cut returns the entry with its texts shortened.
 func (e Entry) cut() Entry {
 	for _, text := range []*string{&e.Request, &e.Principal, &e.How, &e.Source, &e.Verb, &e.Key, &e.About, &e.Tenant, &e.Reason, &e.Revision} {
 		*text = cut(*text)
@@ -135,8 +134,7 @@ func (e Entry) cut() Entry {
 	return e
 }
 
-// cut keeps the beginning of a text that somebody else may have chosen, and no more of it
-// in memory.
+// cut returns the beginning of a text that a client may have chosen, without a reference to the rest.
 func cut(text string) string {
 	if len(text) > longestText {
 		text = strings.Clone(text[:longestText]) + "..."
@@ -144,7 +142,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// Run writes entries until ctx ends, and then those that are there.
+// Run writes entries until ctx ends, and then those that are still queued.
 func (l *Log) Run(ctx context.Context) {
 	if l == nil {
 		return
@@ -186,7 +184,7 @@ func (l *Log) report(err error) {
 	}
 }
 
-// write adds a line.
+// write writes a line.
 func (l *Log) write(e Entry) error {
 	if err := l.open(); err != nil {
 		l.lost.Add(1)
@@ -217,7 +215,7 @@ func (l *Log) write(e Entry) error {
 	return nil
 }
 
-// open opens the file and finds the line to go on after.
+// open opens the file and finds the last line.
 func (l *Log) open() (err error) {
 	if l.file != nil {
 		return nil
@@ -229,7 +227,7 @@ func (l *Log) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if !whole { // a crash cut it
+	if !whole { // cut off by a crash
 		if err := l.rename(); err != nil {
 			return err
 		}
@@ -243,7 +241,7 @@ func (l *Log) open() (err error) {
 	}
 	l.written = size
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
-	if err == nil && size == 0 { // that there is a new file, and what was put aside for it
+	if err == nil && size == 0 { // the new directory entry, and that of a renamed file
 		err = durable.Sync(l.path)
 	}
 	if err != nil {
@@ -256,7 +254,7 @@ func (l *Log) open() (err error) {
 	return nil
 }
 
-// lastAside is the last line of the files put aside; nil if there is none, or it cannot be read.
+// lastAside returns the last line of the rotated files; nil if there is none, or it cannot be read.
 func (l *Log) lastAside() []byte {
 	for n := 1; n <= filesKept; n++ {
 		if last, _, _, err := lastLine(fmt.Sprintf("%s.%d", l.path, n)); last != nil || err != nil {
@@ -266,8 +264,8 @@ func (l *Log) lastAside() []byte {
 	return nil
 }
 
-// truncatePartial removes a partly written line from the file, which works on a full disk, too. If it fails, the file is opened
-// and checked again before the next line.
+// truncatePartial removes a partly written line from the file, which works on a full disk, too. If it fails, the
+// file is opened and checked again before the next line.
 func (l *Log) truncatePartial() error {
 	err := l.file.Truncate(l.written)
 	if err != nil {
@@ -277,14 +275,15 @@ func (l *Log) truncatePartial() error {
 	return err
 }
 
-// rotate closes a file; the chain of hashes continues in the next one, or in the same one if it cannot be renamed.
+// rotate closes and renames the file; the chain of hashes continues in the next one, or in the same one if it
+// cannot be renamed.
 func (l *Log) rotate() {
 	l.unsynced = errors.Join(l.file.Sync(), l.file.Close())
 	l.file, l.written = nil, 0
 	l.report(l.rename())
 }
 
-// rename makes audit.log audit.log.1, and so on; the oldest goes.
+// rename renames audit.log to audit.log.1, and so on; the oldest is removed.
 func (l *Log) rename() error {
 	for n := filesKept; n > 0; n-- {
 		from := fmt.Sprintf("%s.%d", l.path, n-1)
@@ -298,8 +297,7 @@ func (l *Log) rename() error {
 	return nil
 }
 
-// lastLine is the last whole line of a file, nil if there is none, and whether the file
-// ends with it.
+// lastLine returns the last whole line of a file, nil if there is none, and whether the file ends with it.
 func lastLine(path string) (last []byte, size int64, whole bool, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

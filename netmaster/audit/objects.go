@@ -2,14 +2,15 @@ package audit
 
 import "iter"
 
-// Brief is an entry of which there is one line: it names as many objects as that has room for, and counts the others.
+// Brief returns an entry for a single line: it has as many objects as the line has room for, and the number of the
+// others.
 func (e Entry) Brief() Entry {
 	n := fitting(e.Objects)
 	e.Objects, e.More = e.Objects[:n], len(e.Objects)-n
 	return e
 }
 
-// lines are the lines of an entry: each names the next of the objects, and says all the rest as well.
+// lines returns the lines of an entry: each has the next objects, and everything else.
 func (e Entry) lines() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for left := e.Objects; ; e.Untold = 0 {
@@ -22,7 +23,7 @@ func (e Entry) lines() iter.Seq[Entry] {
 	}
 }
 
-// fitting is how many of the names of objects a line has room for.
+// fitting returns how many of the objects' names a line has room for.
 func fitting(names []string) (n int) {
 	bytes := 0
 	for _, name := range names {

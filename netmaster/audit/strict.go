@@ -8,25 +8,26 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// queued is an entry that is to be written.
+// queued is an entry to be written.
 type queued struct {
 	Entry
-	written chan<- error // is told when the disk has it, or why not; nil: nobody waits
+	written chan<- error // receives nil when the entry is on the disk, or the error; nil: no caller waits
 }
 
 const (
-	atOnce   = 256             // entries that are written before those who wait are told
-	patience = 5 * time.Second // of who waits
+	atOnce   = 256             // entries per sync of the file
+	patience = 5 * time.Second // of waiting callers
 )
 
-// Strict has changes wait for their lines. It is called before Run.
+// Strict makes changes wait for their lines. It must be called before Run.
 func (l *Log) Strict() { l.strict = true }
 
-// IsStrict tells whether they do.
+// IsStrict reports whether changes wait for their lines.
 func (l *Log) IsStrict() bool { return l != nil && l.strict }
 
-// Begin returns when the disk has an entry about a change that is to begin. It fails as unavailable if
-// the entry cannot be written: then the change must not be made. A Log that is not strict, or nil, writes nothing.
+// Begin returns when an entry about a change that is about to begin is on the disk; fault.Unavailable if the entry
+// cannot be written: then the change must not be made. For a Log that is not strict, or nil, it returns nil at
+// once.
 func (l *Log) Begin(ctx context.Context, e Entry) error {
 	if l == nil || !l.strict {
 		return nil
@@ -51,14 +52,14 @@ func (l *Log) Begin(ctx context.Context, e Entry) error {
 	}
 }
 
-// writeAll writes an entry and those that wait behind it, and tells those who wait.
+// writeAll writes an entry and the queued ones after it, syncs the file and answers the waiting callers.
 func (l *Log) writeAll(first queued) {
 	var waiting []chan<- error
 	for next, n := first, 1; ; n++ {
 		err := l.write(next.Entry)
 		l.report(err)
 		if next.written != nil && err != nil {
-			l.lost.Add(-1) // what it tells of does not happen
+			l.lost.Add(-1) // the change of this entry is not made
 			next.written <- err
 		} else if next.written != nil {
 			waiting = append(waiting, next.written)

@@ -21,13 +21,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// syslog sends lines to a server of syslog (RFC 5424): to a socket of this machine, such as that of journald, by UDP
-// (RFC 5426), by TCP or by TLS (RFC 5425). The file does not wait for it: what finds no room while the
-// server is away is counted, and misses in the chain of hashes.
+// syslog sends lines to a syslog server (RFC 5424): to a socket of this machine, such as journald's, by UDP (RFC
+// 5426), by TCP or by TLS (RFC 5425). The file does not wait for it: lines that do not fit into the queue during
+// an outage are counted, and missing in the copy's chain of hashes.
 //
-// A server says nothing of what it has read. What was written into a connection is therefore kept until it has lasted for some
-// time after that, and sent again on the next one if it has not, however long that takes: a line may come twice, with the
-// same hash.
+// A server does not acknowledge lines. Lines written to a connection are therefore retained until it has lasted
+// for some time after that, and otherwise sent again on the next connection, however long that takes: a line may
+// arrive twice, with the same hash.
 type syslog struct {
 	target  *url.URL
 	tls     *tls.Config
@@ -35,22 +35,22 @@ type syslog struct {
 	host    string
 	waiting chan []byte
 	lost    atomic.Int64
-	proven  time.Duration // after how long a message is taken to have been read
-	redial  *retry.Pacer  // of connections that follow one that was shorter than that
+	proven  time.Duration // time after which a message counts as read
+	redial  *retry.Pacer  // delay of connections after one that was shorter than that
 
-	// of run
+	// Used by run only.
 	conn    net.Conn // nil: none
 	since   time.Time
-	brief   bool          // the last connection was
-	ended   chan struct{} // closed when the server has ended the connection; nil: there is none, or it has no end
-	kept    []kept        // in the order in which they were written into connections
-	crowded int64         // messages for which there was no more room there, all older
+	brief   bool          // whether the last connection was shorter than proven
+	ended   chan struct{} // closed when the server has closed the connection; nil: no connection, or a datagram socket
+	kept    []kept        // in the order of writing
+	crowded int64         // messages dropped from kept for want of room, all older
 }
 
-// kept is a message that its server may not have read.
+// kept is a message that the server may not have read.
 type kept struct {
-	at    time.Time     // of writing, into the present connection; zero: not yet
-	lived time.Duration // how long former connections lasted after it was written there, altogether
+	at    time.Time     // when it was written to the present connection; zero: not yet
+	lived time.Duration // total time that former connections lasted after it was written to them
 	text  []byte
 }
 
@@ -58,17 +58,17 @@ const (
 	facility   = 13 // log audit
 	severity   = 6  // informational
 	syslogTime = 5 * time.Second
-	parting    = 2 * time.Second // for what is left at the end
-	// proven is twice syslogTime: as nothing that was sent is left unacknowledged for longer than that, the
-	// connection would have ended.
+	parting    = 2 * time.Second // for the remaining lines at the end
+	// proven is twice syslogTime: data that is not acknowledged for syslogTime ends the connection.
 	proven  = 2 * syslogTime
 	appName = "netmaster"
 )
 
-// ports are those of the kinds of targets.
+// ports are the default ports of the kinds of targets.
 var ports = map[string]string{"udp": "514", "tcp": "601", "tls": "6514"}
 
-// SendTo has a copy of each line sent to unix:///dev/log, or udp, tcp or tls://HOST[:PORT]. It is called before Run.
+// SendTo sends a copy of each line to unix:///dev/log, or udp, tcp or tls://HOST[:PORT]. It must be called before
+// Run.
 func (l *Log) SendTo(target string) error {
 	u, err := url.Parse(target)
 	wanted := fault.New(fault.Invalid, "%q: want unix:///PATH, or udp, tcp or tls://HOST:PORT", target)
@@ -96,7 +96,7 @@ func (l *Log) SendTo(target string) error {
 
 func pacer() *retry.Pacer { return retry.NewPacer(100*time.Millisecond, 10*time.Second) }
 
-// add takes a line, and never blocks.
+// add queues a line, and never blocks.
 func (s *syslog) add(at time.Time, line []byte) {
 	message := fmt.Appendf(nil, "<%d>1 %s %s %s %d audit - ", facility*8+severity, at.UTC().Format("2006-01-02T15:04:05.000000Z"), s.host, appName, os.Getpid())
 	select {
@@ -106,10 +106,10 @@ func (s *syslog) add(at time.Time, line []byte) {
 	}
 }
 
-// run sends lines until ctx ends, and what is left for a moment then.
+// run sends lines until ctx ends, and then for a moment the remaining ones.
 func (s *syslog) run(ctx context.Context) {
 	defer s.hangUp()
-	pace, last := pacer(), [][]byte(nil) // in the hands of insist when ctx ended
+	pace, last := pacer(), [][]byte(nil) // not sent when ctx ended
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
@@ -140,7 +140,7 @@ func (s *syslog) run(ctx context.Context) {
 	}
 }
 
-// retry calls do until it succeeds; false: ctx has ended before.
+// retry calls do until it succeeds; false if ctx ends before.
 func (s *syslog) retry(ctx context.Context, pace *retry.Pacer, do func() error) bool {
 	for ctx.Err() == nil {
 		err := do()
@@ -154,8 +154,8 @@ func (s *syslog) retry(ctx context.Context, pace *retry.Pacer, do func() error) 
 	return false
 }
 
-// send sends a message, on a new connection if there is none. One whose connection breaks is sent again on the next one, by
-// the caller.
+// send sends a message, on a new connection if there is none. If the connection breaks, the caller sends it again
+// on the next one.
 func (s *syslog) send(ctx context.Context, message []byte) error {
 	if err := s.connected(ctx); err != nil {
 		return err
@@ -176,8 +176,9 @@ func (s *syslog) send(ctx context.Context, message []byte) error {
 
 func (s *syslog) streams() bool { return s.target.Scheme == "tcp" || s.target.Scheme == "tls" }
 
-// connected makes a connection unless there is one that the server has not ended, and sends again there what the last one
-// may not have brought. After one that was brief it waits first: a server that takes connections only to end them is none.
+// connected opens a connection, unless there is one that the server has not closed, and sends again the messages
+// that the last one may not have delivered. After a brief connection it waits first: the server may accept
+// connections only to close them.
 func (s *syslog) connected(ctx context.Context) (err error) {
 	select {
 	case <-s.ended:
@@ -215,7 +216,7 @@ func (s *syslog) connected(ctx context.Context) (err error) {
 	return nil
 }
 
-// age is how long connections have lasted after the message was written there.
+// age returns how long connections have lasted after the message was written to them.
 func (k kept) age() time.Duration {
 	if k.at.IsZero() {
 		return k.lived
@@ -223,15 +224,14 @@ func (k kept) age() time.Duration {
 	return k.lived + time.Since(k.at)
 }
 
-// forget drops the messages that are taken to have been read on the present connection, or on those that it follows. They
-// are the first ones.
+// forget drops the messages that count as read. They are the first ones.
 func (s *syslog) forget() {
 	for len(s.kept) > 0 && s.kept[0].age() > s.proven {
 		s.kept, s.crowded = s.kept[1:], 0
 	}
 }
 
-// write writes into the connection, and ends it when that fails.
+// write writes to the connection, and closes it on an error.
 func (s *syslog) write(message []byte) error {
 	err := s.conn.SetWriteDeadline(time.Now().Add(syslogTime))
 	if err == nil {
@@ -243,7 +243,8 @@ func (s *syslog) write(message []byte) error {
 	return err
 }
 
-// hangUp closes the connection, if there is one. Lines that the server may not have read stay in kept for the next connection.
+// hangUp closes the connection, if there is one. Messages that the server may not have read are retained for the
+// next connection.
 func (s *syslog) hangUp() {
 	if s.conn == nil {
 		return

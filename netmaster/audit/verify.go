@@ -11,19 +11,19 @@ import (
 	"slices"
 )
 
-// Chain is what has been read of lines of which each has the hash of the one before.
+// Chain is the state of the verification of a chain of lines, each with the hash of the previous one.
 type Chain struct {
-	Lines    int // that follow each other
-	Cut      int // last ones of files that are not whole
+	Lines    int // verified lines
+	Cut      int // incomplete last lines of files
 	previous string
 }
 
-// Last is the hash of the last line, empty if there is none.
+// Last returns the hash of the last line, empty if there is none.
 func (c Chain) Last() string { return c.previous }
 
-// Verify reads the files of a log, the oldest of those put aside first, and fails at the first line that does not follow
-// the one before it. The very first one follows whatever there was. A last line of a file that is not whole is counted
-// only: it is being written, or a crash has cut it.
+// Verify reads the files of a log, beginning with the oldest rotated one, and returns an error for the first line
+// that does not follow the previous one. The very first line may follow any. An incomplete last line of a file is
+// only counted: it is being written, or was cut off by a crash.
 func Verify(path string) (c Chain, err error) {
 	var files []*os.File // the newest first
 	defer func() {
@@ -43,7 +43,7 @@ func Verify(path string) (c Chain, err error) {
 		if err != nil {
 			return c, err
 		}
-		// A netmaster may put files aside meanwhile: then the one that was opened last is found once more.
+		// A netmaster may rotate files meanwhile: then the last opened file is found again.
 		if len(files) > 0 && isSame(files[len(files)-1], file) {
 			_ = file.Close()
 			continue

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// followAddresses keeps the addresses of this machine in the registration right until ctx ends: nodes keep endpoints from a
-// netmaster at all of them, also at one that a machine gets later, such as one that moves between netmasters.
+// followAddresses updates the addresses of this machine in the registration until ctx ends: nodes keep endpoints
+// away from a netmaster at all of them, also at one that is added later, such as one that moves between
+// netmasters.
 func (d *Daemon) followAddresses(ctx context.Context) {
 	var told []string
 	every(ctx, d.cfg.addressesEvery, func() error {

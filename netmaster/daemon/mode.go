@@ -144,7 +144,7 @@ func answerPlainRefusal(w http.ResponseWriter, r *http.Request, why *fault.Error
 	rest.WriteStatus(w, r, http.StatusForbidden, why)
 }
 
-// localAddress is the local address of a client's connection.
+// localAddress returns the local address of a client's connection.
 func localAddress(r *http.Request) string {
 	if r.Host != "" {
 		return r.Host

@@ -1,11 +1,10 @@
-// Package directory asks an LDAP directory, such as Active Directory, whether a password is
-// right, and which groups a user is in.
+// Package directory queries an LDAP directory, such as Active Directory, whether a password is right, and which
+// groups a user is in.
 //
-// For each question a connection is made. The service account finds the one entry with the user's
-// name, the user's own name and password are tried, and the service account follows the
-// groups of the entry, which may be in groups themselves. All of it is encrypted, takes a
-// few seconds at most, and ends whatever the directory sends: one that is
-// away, slow or lying costs one login.
+// Each query uses a connection of its own. The service account searches the only entry with the user's name, a
+// bind with this entry and the password verifies the password, and the service account collects the groups of the
+// entry, including nested ones. All of it is encrypted and ends within a few seconds, whatever the directory
+// sends: one that is unavailable, slow or malicious makes only the login fail.
 package directory
 
 import (
@@ -27,41 +26,40 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Limits of what a directory may do to a login.
+// Limits for the directory.
 const (
 	timeLimit = 5 * time.Second
-	depth     = 8        // of groups in groups
+	depth     = 8        // of nested groups
 	mostFound = 1000     // groups
 	mostBytes = 16 << 20 // of all answers together
 )
 
-// DefaultUserAttribute is that of Active Directory, which the original knew alone.
+// DefaultUserAttribute is the attribute of Active Directory, the only one that the original controller supported.
 const DefaultUserAttribute = "sAMAccountName"
 
-// Config says how a directory is reached.
+// Config is the configuration of a directory.
 type Config struct {
 	Server          string
 	Port            int
-	BaseDN          string // below which persons are
-	Account         string // DN of the account that looks
+	BaseDN          string // base DN of users
+	Account         string // DN of the service account
 	AccountPassword secret.Text
-	StartTLS        bool          // else the connection begins with TLS
-	SkipVerify      bool          // any certificate is good
+	StartTLS        bool          // otherwise the connection begins with TLS
+	SkipVerify      bool          // accept any certificate
 	IssuedTo        string        // name in the certificate; empty: Server
-	Authorities     string        // PEM; empty: those of the system
-	UserAttribute   string        // that has the name of a person
+	Authorities     string        // PEM, the CAs; empty: the system's
+	UserAttribute   string        // with the user name
 	TimeLimit       time.Duration // of a login; 0: 5 s
 }
 
-// ErrWrong is what is said of names that there are not, too.
+// ErrWrong is also the error for unknown names.
 var ErrWrong = fault.New(fault.Denied, "wrong name or password")
 
-// Groups are the names (DNs) of the groups that a person is in, if the password is
-// right. It fails with ErrWrong if it is not, and as unavailable if the directory does not
-// say.
+// Groups returns the DNs of the groups of a user, if the password is right. Errors: ErrWrong if it is not,
+// fault.Unavailable if the directory does not answer.
 func (c Config) Groups(ctx context.Context, name, password string) ([]string, error) {
 	if name == "" || password == "" {
-		return nil, ErrWrong // an empty password is not tried by servers: they would say yes
+		return nil, ErrWrong // servers accept an empty password, as anonymous
 	}
 	limit := cmp.Or(c.TimeLimit, timeLimit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -87,7 +85,7 @@ func (c Config) Groups(ctx context.Context, name, password string) ([]string, er
 	case err != nil:
 		return nil, c.unavailable(fmt.Errorf("%s: %w", person.DN, err))
 	}
-	if err := conn.Bind(c.Account, string(c.AccountPassword)); err != nil { // persons may not see groups
+	if err := conn.Bind(c.Account, string(c.AccountPassword)); err != nil { // users may not be able to read groups
 		return nil, c.unavailable(fmt.Errorf("account %s: %w", c.Account, err))
 	}
 	return c.follow(conn, person.GetAttributeValues(memberOf))
@@ -95,7 +93,7 @@ func (c Config) Groups(ctx context.Context, name, password string) ([]string, er
 
 const memberOf = "memberOf"
 
-// find is the one entry of a name.
+// find returns the only entry of a name.
 func (c Config) find(conn *ldap.Conn, name string) (*ldap.Entry, error) {
 	found, err := conn.Search(ldap.NewSearchRequest(c.BaseDN, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 2, int(timeLimit/time.Second), false,
 		fmt.Sprintf("(%s=%s)", c.UserAttribute, ldap.EscapeFilter(name)), []string{memberOf}, nil))
@@ -106,12 +104,12 @@ func (c Config) find(conn *ldap.Conn, name string) (*ldap.Entry, error) {
 	case tooMany || len(found.Entries) > 1:
 		return nil, c.unavailable(fmt.Errorf("search below %s: several entries have the %s %.64q", c.BaseDN, c.UserAttribute, name))
 	case len(found.Entries) == 0 || found.Entries[0].DN == "":
-		return nil, ErrWrong // to bind without a name would succeed
+		return nil, ErrWrong // a bind without a name would succeed
 	}
 	return found.Entries[0], nil
 }
 
-// follow adds the groups that groups are in, each once.
+// follow adds the groups that contain the groups, each once.
 func (c Config) follow(conn *ldap.Conn, direct []string) ([]string, error) {
 	seen := map[string]bool{}
 	var all []string
@@ -131,7 +129,7 @@ func (c Config) follow(conn *ldap.Conn, direct []string) ([]string, error) {
 			found, err := conn.Search(ldap.NewSearchRequest(dn, ldap.ScopeBaseObject, ldap.NeverDerefAliases, 1, int(timeLimit/time.Second), false,
 				"(objectClass=*)", []string{memberOf}, nil))
 			if ldap.IsErrorAnyOf(err, ldap.LDAPResultNoSuchObject, ldap.LDAPResultReferral, ldap.LDAPResultInsufficientAccessRights) {
-				continue // a group of elsewhere, which is in none of here
+				continue // a group of another directory, which is in no group here
 			}
 			if err != nil {
 				return nil, c.unavailable(fmt.Errorf("group %.200s: %w", dn, err))
@@ -148,7 +146,7 @@ func (c Config) unavailable(err error) error {
 	return fault.New(fault.Unavailable, "directory %s: %w", c.Server, err)
 }
 
-// dial connects, encrypted.
+// dial opens an encrypted connection.
 func (c Config) dial(ctx context.Context) (*ldap.Conn, error) {
 	security, err := c.tls()
 	if err != nil {
@@ -195,7 +193,7 @@ func (c Config) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// bounded is a connection that ends when too much has come.
+// bounded is a connection that ends after a number of bytes.
 type bounded struct {
 	net.Conn
 	left int
@@ -203,7 +201,7 @@ type bounded struct {
 
 var errTooMuch = fmt.Errorf("more than %d bytes of answers: %w", mostBytes, io.ErrUnexpectedEOF)
 
-// Read implements net.Conn. One goroutine reads.
+// Read implements net.Conn. It must be called by one goroutine.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
 	if b.left -= n; b.left < 0 {

@@ -149,7 +149,7 @@ func (cs *callers) expel(holds func(host, key string) bool) {
 	}
 }
 
-// count is the number of connections.
+// count returns the number of connections.
 func (cs *callers) count() (n int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

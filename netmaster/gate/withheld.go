@@ -60,7 +60,8 @@ func (g *Gate) KeyringChanged() {
 	x.recent.wake()
 }
 
-// isDue tells, once, whether a watch has to start again with a listing, because a record was withheld from it before.
+// isDue reports, once, whether a watch has to start again with a listing, because a record was withheld from it
+// before.
 func (x *index) isDue(host string, w *watch) bool {
 	if key := mastercfg.BgpPrefix + host; key < w.key || key >= w.end {
 		return false

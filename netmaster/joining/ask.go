@@ -16,21 +16,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// useless is the refusal of a key that counts no more.
+// useless is the refusal of a revoked key.
 type useless struct{ error }
 
 func (e useless) Unwrap() error { return e.error }
 
-// Useless tells whether a netmaster has said that the key of the one who asks counts no more: with another
-// one it may join.
+// Useless reports whether a netmaster has refused the caller's key as revoked: with another one the caller may
+// join.
 func Useless(err error) bool { return errors.As(err, new(useless)) }
 
 const (
-	askTime   = 10 * time.Second // for one question to one netmaster
+	askTime   = 10 * time.Second // for a request to one netmaster
 	maxAnswer = 256 << 10        // bytes
 )
 
-// post sends a request over a connection that authorities vouch for.
+// post sends a request over a connection verified by CAs.
 func post(ctx context.Context, authorities *x509.CertPool, address, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -39,7 +39,7 @@ func post(ctx context.Context, authorities *x509.CertPool, address, path string,
 	return ask(ctx, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: authorities}, http.MethodPost, address, path, body, answer)
 }
 
-// ask sends one request over a connection of its own.
+// ask sends a request over a connection of its own.
 func ask(ctx context.Context, conf *tls.Config, method, address, path string, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -50,7 +50,7 @@ func ask(ctx context.Context, conf *tls.Config, method, address, path string, bo
 	req.Header.Set("Accept", fault.ProblemType+", application/json")
 	client := http.Client{
 		Transport:     &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a secret is for nobody else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the request may contain a secret
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package joining is how a machine asks the netmasters of a cluster to take it in.
+// Package joining is the client side of joining a cluster.
 //
-// A machine that joins does not know the cluster yet. It asks for the cluster's authorities
-// without trusting the answer, compares them with the pin in its token, and sends the token only
-// over a connection that these authorities vouch for (Join); or it has the authorities from
-// elsewhere (JoinVouched). A machine that has joined renews its certificate over a connection
-// that it can verify itself (Renew).
+// A machine that joins does not know the cluster yet. It requests the cluster's CAs without trusting the answer,
+// compares them with the pin in its token, and sends the token only over a connection that these CAs verify
+// (Join); or it has the CAs from elsewhere (JoinVouched). A machine that has joined renews its certificate over a
+// connection that it can verify itself (Renew).
 package joining
 
 import (
@@ -25,8 +24,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Join shows a token to the first of several netmasters, host:port, that answers as one
-// of the token's cluster. The token of the request is filled in.
+// Join sends a token to the first of several netmasters, host:port, that proves to be of the token's cluster. It
+// fills in the token of the request.
 func Join(ctx context.Context, masters []string, token jointoken.Token, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	request.Token = token.Text()
 	err = inTurn(masters, func(address string) error {
@@ -39,8 +38,8 @@ func Join(ctx context.Context, masters []string, token jointoken.Token, request 
 	return answer, err
 }
 
-// JoinVouched shows a token that others vouch for, as Kubernetes does for that of a service
-// account. There is no pin in it: who joins has the authorities of the cluster from elsewhere.
+// JoinVouched sends a token that others verify, such as the API server of Kubernetes for a service account token.
+// It has no pin: the machine has the CAs of the cluster from elsewhere.
 func JoinVouched(ctx context.Context, masters []string, authorities *x509.CertPool, token string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	request.Token = token
 	err = inTurn(masters, func(address string) error {
@@ -49,8 +48,8 @@ func JoinVouched(ctx context.Context, masters []string, authorities *x509.CertPo
 	return answer, err
 }
 
-// Renew asks for another certificate. The key in the request is proof enough: the old
-// certificate may have ended.
+// Renew requests another certificate. The key in the request is sufficient proof: the old certificate may have
+// expired.
 func Renew(ctx context.Context, masters []string, authorities *x509.CertPool, request mastercfg.RenewRequest) (answer mastercfg.JoinResponse, err error) {
 	err = inTurn(masters, func(address string) error {
 		return post(ctx, authorities, address, mastercfg.RenewPath, request, &answer)
@@ -58,7 +57,7 @@ func Renew(ctx context.Context, masters []string, authorities *x509.CertPool, re
 	return answer, err
 }
 
-// inTurn asks netmasters until one has answered as it should.
+// inTurn asks netmasters in turn until one succeeds; it returns all errors if none does.
 func inTurn(masters []string, ask func(address string) error) error {
 	var failed error
 	for _, address := range masters {
@@ -74,11 +73,10 @@ func inTurn(masters []string, ask func(address string) error) error {
 	return failed
 }
 
-// fetch gets the authority that has the pin. Nothing is believed of the connection, and
-// nothing is said on it.
+// fetch returns the CA that has the pin. It trusts nothing of the connection, and sends no secret on it.
 func fetch(ctx context.Context, address, pin string) (*x509.CertPool, error) {
 	var answer mastercfg.Authority
-	// What comes is compared with the pin.
+	// The answer is compared with the pin.
 	unverified := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
 	if err := ask(ctx, unverified, http.MethodGet, address, mastercfg.AuthorityPath, nil, &answer); err != nil {
 		return nil, err
@@ -97,8 +95,7 @@ func fetch(ctx context.Context, address, pin string) (*x509.CertPool, error) {
 	return nil, fault.New(fault.Denied, "it is not of the cluster that the join token is for: its authority has another pin")
 }
 
-// Known is the hash of the authorities that the netmasters of a cluster are believed by
-// now, as pki.Authorities.Hash makes it.
+// Known returns the hash (pki.Authorities.Hash) of the CAs by which the netmasters of a cluster are verified now.
 func Known(ctx context.Context, masters []string, authorities *x509.CertPool) (hash string, err error) {
 	err = inTurn(masters, func(address string) error {
 		var answer mastercfg.Authority
@@ -112,15 +109,15 @@ func Known(ctx context.Context, masters []string, authorities *x509.CertPool) (h
 	return hash, err
 }
 
-// Authorities are those that a netmaster gives another one, with their keys.
+// Authorities returns the CAs with their keys, which a netmaster sends another one.
 func Authorities(ctx context.Context, asMaster *tls.Config, address string) (files map[string]string, err error) {
 	var answer mastercfg.HandedAuthorities
 	err = ask(ctx, asMaster, http.MethodGet, address, mastercfg.AuthoritiesPath, nil, &answer)
 	return answer.Files, err
 }
 
-// AddMember asks the netmasters of a cluster for a member of the store that they embed. The leader answers, and
-// no other one for it: who a netmaster is, is not passed on. It returns what embedded.Config.Peers of the member has to be.
+// AddMember asks the netmasters of a cluster for a member of their embedded store. Only the leader itself answers:
+// the identity of a netmaster is not forwarded. The result is embedded.Config.Peers of the member.
 func AddMember(ctx context.Context, asMaster *tls.Config, masters []string, request mastercfg.AddMemberRequest) (peers map[string]string, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -135,8 +132,8 @@ func AddMember(ctx context.Context, asMaster *tls.Config, masters []string, requ
 	return peers, err
 }
 
-// Cluster is the id of the cluster that one of the netmasters says it is of, by its certificate; empty: none of
-// them shows one in time. Nothing is believed: it is for who would found another cluster.
+// Cluster returns the id of the cluster in the certificate of one of the netmasters; empty if none presents one in
+// time. The certificates are not verified: it is for a netmaster that would otherwise found another cluster.
 func Cluster(ctx context.Context, masters []string) (cluster string) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
@@ -150,7 +147,7 @@ func Cluster(ctx context.Context, masters []string) (cluster string) {
 	return cluster
 }
 
-// clusterTime is what netmasters get to say which cluster they are of.
+// clusterTime is the time limit for netmasters to present their certificates.
 const clusterTime = 3 * time.Second
 
 func clusterAt(ctx context.Context, address string) string {

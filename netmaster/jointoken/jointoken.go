@@ -112,8 +112,8 @@ func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now tim
 	return nil
 }
 
-// Unknown is the refusal of a token that does not exist, or has another secret. It does not reveal which, to protect
-// the ids.
+// Unknown returns the refusal of a token that does not exist, or has another secret. It does not reveal which, to
+// protect the ids.
 func Unknown(id string) error {
 	return fault.New(fault.Denied, "join token %s: there is none with this id and secret; it may have been removed", id)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// knowing are the agents that are registered, and whether they know rules about any pod.
+// knowing are the registered agents, and whether they support rules for any pod.
 type knowing struct {
 	mu sync.Mutex
 	of map[string]bool
@@ -34,7 +34,8 @@ func (k *knowing) all(context.Context) (map[string]bool, error) {
 	return maps.Clone(k.of), nil
 }
 
-// Agents of earlier versions must not meet rules that they do not know: to them a rule about any pod is about nobody, or everybody.
+// Agents of earlier versions must not get rules that they do not support: they would read a rule for any pod as
+// one for no peer, or for every peer.
 func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	w := newWorld(t)
 	for _, node := range []string{"node1", "node2"} {
@@ -68,7 +69,7 @@ func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	agents.set(map[string]bool{"node1": true})
 	c, stop := begin()
 	wants("the agent of a node is not there", false)
-	w.wantClasses(map[string]string{"db": "db", "web": "web"}, "networkpolicy/shop/db") // a class that comes late has them judged anew
+	w.wantClasses(map[string]string{"db": "db", "web": "web"}, "networkpolicy/shop/db") // a class that arrives late makes connections be evaluated again
 	epoch := w.epoch()
 	agents.set(map[string]bool{"node1": true, "node2": true})
 	wants("all agents know it", true)
@@ -81,7 +82,7 @@ func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	stop()
 
 	_, stop = begin()
-	w.pod("new", "u3", "node1", nil) // is written at last
+	w.pod("new", "u3", "node1", nil) // written at last
 	w.wantClasses(map[string]string{"db": "db", "new": "db", "web": "web"}, "networkpolicy/shop/db")
 	wants("another leader, and agents are away", true)
 	agents.set(map[string]bool{"node1": true, "node2": false})

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What the API server accepts, or did in older versions, of services: each is understood as far as it can be, and
+// Services that the API server accepts, or accepted in older versions: of each, as much as possible is served, and
 // the rest is left out.
 func TestOddServicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 	if _, served := serviceRecord(nil); served {
@@ -56,7 +56,7 @@ func TestOddServicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 	}
 }
 
-// A slice says nothing of itself that has to be there.
+// An endpoint slice has no field that is required here.
 func TestOddSlicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 	web, dns, number, zero, large := "web", "dns", int32(8080), int32(0), int32(70000)
 	port := discoveryv1.EndpointPort{Name: &web, Port: &number}
@@ -90,7 +90,7 @@ func TestOddSlicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 	}
 }
 
-// As large as a slice may be: a hundred ports, a thousand endpoints.
+// The largest possible slice: a hundred ports, a thousand endpoints.
 func TestTheLargestSliceIsUnderstood(t *testing.T) {
 	var slice discoveryv1.EndpointSlice
 	var service mastercfg.K8sService
@@ -107,7 +107,7 @@ func TestTheLargestSliceIsUnderstood(t *testing.T) {
 		t.Errorf("%d backends, and %d others", len(all), left)
 	}
 
-	// Of more than that, all ports have those of the same addresses, and most stay where one goes.
+	// If there are more, all ports get the same addresses, and most of them remain when one is removed.
 	slice.Ports = slice.Ports[:5]
 	some := func() map[netip.Addr]int {
 		all, left := backends(service, []any{&slice}, 5*500)
@@ -136,12 +136,12 @@ func TestTheLargestSliceIsUnderstood(t *testing.T) {
 	}
 }
 
-// Slices may come before their service, and stay behind it.
+// Slices may arrive before their service, and remain after it.
 func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w := newWorld(t)
 	w.follow()
 	w.slice("web-1", "web", "", 80, nil, "192.0.2.1")
-	w.slice("odd", "", "", 80, nil, "192.0.2.9") // of no service
+	w.slice("odd", "", "", 80, nil, "192.0.2.9") // without a service
 	w.service("other", nil, "=80")
 	w.wantServices("default/shop/other")
 	w.service("web", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.0.8", nil }, "=80")
@@ -151,8 +151,8 @@ func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
 }
 
-// A backend at an address that no host can have is left out, and told. Switches refuse a whole service that has one, so
-// a record that another netmaster has written of it goes at once.
+// A backend at an address that no host can have is left out, and reported. Switches refuse a whole service with
+// such a backend, so a record that another netmaster has written is deleted at once.
 func TestABackendThatIsNoHostIsLeftOut(t *testing.T) {
 	w := newWorld(t)
 	odd := mastercfg.K8sBackend{Address: netip.MustParseAddrPort("239.1.1.2:80"), Ready: true, Serving: true}
@@ -167,7 +167,7 @@ func TestABackendThatIsNoHostIsLeftOut(t *testing.T) {
 	w.toldThat("web", "AddressNotServed", "4 backends are not served, such as 0.0.0.0, which is not an address of one host")
 }
 
-// An API server lets no other text in; one of before may have.
+// Present API servers reject any other text; an older one may have accepted it.
 func TestABackendWithoutAnAddressIsTold(t *testing.T) {
 	slice := func(addressType discoveryv1.AddressType, labels map[string]string, addresses ...string) any {
 		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: labels}, AddressType: addressType}
@@ -183,7 +183,7 @@ func TestABackendWithoutAnAddressIsTold(t *testing.T) {
 	}{
 		"a text":        {slice(ipv4, nil, "web", "192.0.2.1", "db"), []string{"2 backends are not served, such as db, which is not an address of one host; let its EndpointSlices name others"}},
 		"leading zeros": {slice(ipv4, nil, "192.0.2.01"), nil},
-		"a name":        {slice(fqdn, nil, "www.example.org"), nil}, // the slice is told
+		"a name":        {slice(fqdn, nil, "www.example.org"), nil}, // the slice is reported
 		"of others":     {slice(ipv4, map[string]string{headlessLabel: ""}, "239.1.1.1"), nil},
 	} {
 		if got := invalidAddresses([]any{c.slice}); !slices.Equal(got, c.want) {
@@ -224,7 +224,7 @@ func TestAnAffinityThatIsCutIsTold(t *testing.T) {
 	c := w.started()
 	w.toldThat("web", "AffinityTooLong", "a client keeps its backend for 65535 s after its last connection, not for 65536: a switch remembers it no longer; "+
 		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for 65535 at most")
-	w.wantTroubles(c, []string{}...) // no service is a trouble for asking for a day
+	w.wantTroubles(c, []string{}...) // a service that asks for a day is no trouble
 	list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
 	w.must(list, err)
 	for _, e := range list.Items {
@@ -234,7 +234,7 @@ func TestAnAffinityThatIsCutIsTold(t *testing.T) {
 	}
 }
 
-// What is not served as a service says is told once: SCTP, and more backends than a node balances over.
+// Parts of a service that are not served are reported once: SCTP, and more backends than a node balances over.
 func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.follow()

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// rated waits until a pod's record has this bandwidth, and is refused what it asks for since, or not.
+// rated waits until a pod's record has this bandwidth, and whether a later request of the pod is refused.
 func (w *world) rated(uid string, ingress, egress int64, later bool) {
 	w.Helper()
 	w.eventually(func() error {

@@ -26,14 +26,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What the engine has not been told of would be removed, whoever has marked it before.
+// The engine would remove what it has not received yet, so an audit puts writing last, after all objects.
 func TestAnAuditHasAllToldBeforeItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", nil)
 	c := w.controller()
 	policies := c.policies.reconciler
 	follows := policies.follows
-	policies.follows = nil // nobody marks what comes
+	policies.follows = nil // changes are not marked
 	w.must(nil, policies.subscribe())
 	policies.follows = follows
 	c.informers.Start(t.Context().Done())
@@ -50,7 +50,7 @@ func TestAnAuditHasAllToldBeforeItIsWritten(t *testing.T) {
 	policies.queue.ShutDown()
 }
 
-// hangs answers nothing.
+// hangs never answers.
 type hangs struct {
 	discovery.ServerResourcesInterfaceWithContext
 }
@@ -76,7 +76,8 @@ func TestAnAPIServerThatHangsHoldsUpNoEndOfATerm(t *testing.T) {
 	}
 }
 
-// Who may not ask for ClusterNetworkPolicies serves pods and services all the same; new pods are isolated.
+// A netmaster without the right to list ClusterNetworkPolicies still serves pods and services; new pods are
+// isolated.
 func TestAKindThatNobodyMayAskForHoldsUpPoliciesOnly(t *testing.T) {
 	w := newWorld(t)
 	var may atomic.Bool
@@ -115,7 +116,7 @@ func TestAKindThatNobodyMayAskForHoldsUpPoliciesOnly(t *testing.T) {
 	})
 }
 
-// A refusal that differs from one look to the next would be written, and told, at each.
+// A refusal that differs from one check to the next would be written, and reported, each time.
 func TestARefusalIsTheSameEachTime(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{ingressAnnotation: "fast", egressAnnotation: "slow"}}}
 	for range 100 {
@@ -125,12 +126,12 @@ func TestARefusalIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// An API server that has just started does not know the kind for a moment. A leader that begins then removes no
-// policies by that answer alone, and waits for no other where there are none.
+// For a moment, an API server that has just started may answer that the kind does not exist. A leader that begins
+// then removes no policies after a single such answer; if there are none, it does not ask again.
 func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		written bool
-		answers string // before all that have the kind: "-" has not, "!" is an error
+		answers string // before the kind exists: "-" it does not exist, "!" an error
 		asked   int32
 		follows bool
 	}{
@@ -168,7 +169,7 @@ func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
 	}
 }
 
-// Each node concerns all policies of which nodes are peers: a beginning that told of them node by node would take minutes.
+// Each node affects all policies with nodes as peers: reporting them node by node at the start would take minutes.
 func TestALeaderLooksForNodesOncePerPolicy(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)
@@ -194,7 +195,7 @@ func TestALeaderLooksForNodesOncePerPolicy(t *testing.T) {
 	}
 }
 
-// countedNodes counts how often nodes are listed, and remembers how many there were.
+// countedNodes counts how often nodes are listed, and how many there were.
 type countedNodes struct {
 	corelisters.NodeLister
 	count, found int
@@ -207,7 +208,7 @@ func (l *countedNodes) List(which labels.Selector) ([]*corev1.Node, error) {
 	return nodes, err
 }
 
-// begun waits until a leader has written what it has begun with.
+// begun waits until a leader has written its first state.
 func (w *world) begun(c *Controller) {
 	w.Helper()
 	w.eventually(func() error {
@@ -220,8 +221,8 @@ func (w *world) begun(c *Controller) {
 	})
 }
 
-// Pods are marked long before it is known which ClusterNetworkPolicies there are. The next leader leaves all that
-// is written as it is, all the same.
+// Pods are marked long before the ClusterNetworkPolicies are known. The next leader must nevertheless leave all
+// records as they are.
 func TestANextLeaderNumbersNoClassAnew(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)
@@ -252,8 +253,8 @@ func TestANextLeaderNumbersNoClassAnew(t *testing.T) {
 	}
 }
 
-// Connections of pods that get other labels while nobody leads are judged anew, whether the pod keeps its number or gets
-// one; those of pods about which nothing has changed are left alone.
+// Connections of pods with labels changed while there was no leader are evaluated again, whether the pod keeps its
+// class number or gets another; those of unchanged pods are not.
 func TestLabelsThatChangeBetweenLeadersHaveConnectionsJudgedAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod    string
@@ -301,7 +302,8 @@ func TestLabelsThatChangeBetweenLeadersHaveConnectionsJudgedAnew(t *testing.T) {
 	}
 }
 
-// Agents go on while the store goes back to a backup: the epochs that come then are none of those that they have seen.
+// Agents continue while the store is restored from a backup: the next epochs must differ from all that they have
+// seen.
 func TestEpochsAfterABackupAreNew(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "web", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })

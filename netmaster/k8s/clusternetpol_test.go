@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Short names of what policies are made of.
+// Short names for parts of policies.
 type (
 	ingress  = v1alpha2.ClusterNetworkPolicyIngressRule
 	egress   = v1alpha2.ClusterNetworkPolicyEgressRule
@@ -121,7 +121,7 @@ func TestAClusterNetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	}
 }
 
-// served has the API server know the kind of ClusterNetworkPolicies while the flag says so.
+// served makes the API server have the kind ClusterNetworkPolicy while the flag is set.
 func (w *world) served() *atomic.Bool {
 	var served atomic.Bool
 	w.client.Resources = []*metav1.APIResourceList{{GroupVersion: v1alpha2.GroupVersion.String(), APIResources: []metav1.APIResource{{Name: clusterPolicyResource}}}}
@@ -134,7 +134,7 @@ func (w *world) served() *atomic.Bool {
 	return &served
 }
 
-// wantRules waits until a ClusterNetworkPolicy has become these rules: tier, rank, verdict, networks.
+// wantRules waits until a ClusterNetworkPolicy has these rules: tier, rank, verdict, networks.
 func (w *world) wantRules(policy string, want ...string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -152,7 +152,7 @@ func (w *world) wantRules(policy string, want ...string) {
 	})
 }
 
-// The kind comes and goes with those who run the cluster; its policies are in force as long as it is there.
+// The cluster's operators may install and remove the kind; its policies are in force as long as it exists.
 func TestClusterNetworkPoliciesAreInForceWhileTheirKindIsThere(t *testing.T) {
 	w := newWorld(t)
 	served := w.served()
@@ -180,7 +180,7 @@ func TestClusterNetworkPoliciesAreInForceWhileTheirKindIsThere(t *testing.T) {
 		t.Error("a peer comes, and connections are not judged anew")
 	}
 
-	// Another leader writes nothing new, and knows what is gone.
+	// Another leader writes nothing new, and detects deletions.
 	stop()
 	before = w.epoch()
 	next := w.controller()
@@ -201,7 +201,7 @@ func TestClusterNetworkPoliciesAreInForceWhileTheirKindIsThere(t *testing.T) {
 	w.wantClasses(map[string]string{"web0": "", "db1": ""})
 }
 
-// What is wrong with a policy is an event on it, once.
+// A fault of a policy is reported by an event on it, once.
 func TestEventsTellWhatIsWrongWithAClusterNetworkPolicy(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)

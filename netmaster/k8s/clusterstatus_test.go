@@ -21,13 +21,13 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// epochs are what the switches of nodes have.
+// epochs are the epochs of the nodes' switches.
 type epochs struct {
 	mu sync.Mutex
 	of map[string]mastercfg.K8sEnforced
 }
 
-// set is what a node says: its epoch, and which policies are refused.
+// set sets a node's report: its epoch, and the refused policies.
 func (e *epochs) set(node string, number uint32, refused ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *epochs) all(context.Context) (map[string]mastercfg.K8sEnforced, error) 
 	return maps.Clone(e.of), nil
 }
 
-// nodes are those that the cluster has.
+// nodes creates the cluster's nodes.
 func (w *world) nodes(names ...string) {
 	w.Helper()
 	for _, name := range names {
@@ -55,13 +55,14 @@ func (w *world) nodes(names ...string) {
 	}
 }
 
-// A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch in which it says what it says.
+// A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch of its present
+// rules.
 func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
 	w.served().Store(true)
 	policies := w.policies.PolicyV1alpha2().ClusterNetworkPolicies()
-	// The fake knows no apply. This one of ours takes the conditions as they are.
+	// The fake does not support apply. This replacement sets the conditions unchanged.
 	w.policies.PrependReactor("patch", clusterPolicyResource, func(action kubetesting.Action) (bool, runtime.Object, error) {
 		patch := action.(kubetesting.PatchAction)
 		var applied v1alpha2.ClusterNetworkPolicy
@@ -82,7 +83,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}}, Ingress: []ingress{{Action: "Deny", From: []from{{Namespaces: &metav1.LabelSelector{}}}}}}}
 	w.must(policies.Create(t.Context(), policy, metav1.CreateOptions{}))
 	c := w.controller()
-	var full atomic.Bool // the store, which takes nothing then
+	var full atomic.Bool // the store refuses writes
 	reconcile := c.policies.reconcile
 	c.policies.reconcile = func(ctx context.Context, key string) (time.Duration, error) {
 		if key == writeAll && full.Load() {
@@ -114,7 +115,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w.enforced.set("node2", epoch)
 	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
 
-	// A switch that has had all of it may have no room for it later.
+	// A switch that had all rules may have no room for them later.
 	w.enforced.set("node1", epoch, ofClusterPolicy+"guard")
 	wants(metav1.ConditionFalse, "on 1 of 2 nodes with subjects; not on node1")
 	w.wantTroubles(c, "clusternetworkpolicy guard PolicyNotEnforced")
@@ -131,7 +132,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	}
 	wants(metav1.ConditionTrue, "on all nodes with subjects: 2")
 
-	// As long as what it says now is not written, nothing is said of it.
+	// Until the present rules are written, the condition is not changed.
 	now, err := policies.Get(t.Context(), "guard", metav1.GetOptions{})
 	w.must(now, err)
 	now = now.DeepCopy()
@@ -167,7 +168,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		return nil
 	})
 
-	// What an earlier version has written has no epoch: any will do.
+	// A policy written by an earlier version has no epoch: any will do.
 	stop()
 	key := mastercfg.K8sPolicyPrefix + ofClusterPolicy + "guard"
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {

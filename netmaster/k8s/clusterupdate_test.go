@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// A policy that has its priority for itself again is told of no more, whatever became of the other one.
+// A policy that is the only one with its priority again is no longer reported, whatever happened to the other one.
 func TestAPriorityThatIsLeftIsNobodysTrouble(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)

@@ -17,9 +17,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A policy of many pods goes in several transactions. At no revision is a pod of a class that has no record: agents isolate it.
+// A policy of many pods is removed in several transactions. At no revision does a pod have a class without a
+// record, since agents would isolate it.
 func TestWhatIsNotSelectedAnyMoreIsNeverIsolated(t *testing.T) {
-	store := etcdtest.New(t.TempDir(), etcdtest.WithoutDisk) // takes few operations in a transaction
+	store := etcdtest.New(t.TempDir(), etcdtest.WithoutDisk) // few operations in a transaction
 	if err := store.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestWhatIsNotSelectedAnyMoreIsNeverIsolated(t *testing.T) {
 	_, revision := at(0, mastercfg.K8sPolicyPrefix)
 	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	var last int64
-	w.eventually(func() error { // the store, which is behind what the leader knows
+	w.eventually(func() error { // the store, which lags behind the leader's state
 		var left map[string]uint16
 		if left, last = classes(0); len(left) > 0 {
 			return fmt.Errorf("%d pods are selected still", len(left))

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// What joined because Kubernetes had a node goes with the node, when its agent has gone; what was given or limited by
-// hand stays.
+// The identity of a node that joined with Kubernetes' token is removed with the Kubernetes node, once its agent
+// has gone; identities assigned or limited manually remain.
 func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"lives", "leaves", "kept"} {
@@ -25,7 +25,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 		for name, joined := range map[string]mastercfg.Joined{
 			"kept": {Token: "t2"}, "lives": {Token: mastercfg.VouchedToken}, "leaves": {Token: mastercfg.VouchedToken},
-			"before": {Token: mastercfg.VouchedToken}, // it went while nobody led
+			"before": {Token: mastercfg.VouchedToken}, // deleted while there was no leader
 			"byhand": {Token: "t1"}, "limited": {Token: mastercfg.VouchedToken, Tenants: []string{"blue"}},
 		} {
 			joined.Host = name
@@ -71,7 +71,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before") })
 	gone.Store(true)
 	want("byhand", "damaged", "kept", "limited", "lives")
-	// The pods of those are gone as well: another pod may have the address of one at once.
+	// Their pods are deleted, too: another pod may have the address of one at once.
 	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before", "leaves") })
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
 		return ledger.ReadEach(r, mastercfg.NodeGCPrefix, func(_ string, gc mastercfg.NodeGC) error {
@@ -83,7 +83,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	}))
 }
 
-// names tells whether just these are below a prefix.
+// names returns an error unless exactly these names are below a prefix.
 func (w *world) names(prefix string, want ...string) error {
 	w.Helper()
 	if got := w.below(prefix); !slices.Equal(got, want) {
@@ -92,7 +92,7 @@ func (w *world) names(prefix string, want ...string) error {
 	return nil
 }
 
-// below are the names of what the state has below a prefix.
+// below returns the names below a prefix of the state.
 func (w *world) below(prefix string) (names []string) {
 	w.Helper()
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {

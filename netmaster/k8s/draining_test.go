@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A backend that is not meant any more keeps its connections while its pod lives, with a network of its own or with the node's.
+// A backend that is removed keeps its connections while its pod lives, in a network of its own or in the node's.
 func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-0", "u0", "node1", nil)
@@ -45,7 +45,7 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w.wantServices(of("10.128.0.4", "10.128.0.5", "192.0.2.1")...)
 	stop()
 	w.hasAddresses("web-0", "2001:db8::4", "10.128.0.4")
-	w.hasAddresses("web-1", "192.0.2.7") // its node has another one now
+	w.hasAddresses("web-1", "192.0.2.7") // its node now has another one
 	stop = w.follow()
 	w.wantServices(of("10.128.0.4", "10.128.0.5")...)
 	stop()
@@ -55,11 +55,11 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w.must(ended, err)
 	ended.Status.Phase = corev1.PodSucceeded
 	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), ended, metav1.UpdateOptions{}))
-	w.follow() // it is looked at again now
+	w.follow() // it is checked again now
 	w.wantServices(of("10.128.0.5")...)
 }
 
-// hasAddresses has a pod say which addresses it has.
+// hasAddresses sets the addresses in a pod's status.
 func (w *world) hasAddresses(name string, all ...string) {
 	w.Helper()
 	pod, err := w.client.CoreV1().Pods("shop").Get(w.Context(), name, metav1.GetOptions{})
@@ -71,8 +71,8 @@ func (w *world) hasAddresses(name string, all ...string) {
 	w.must(w.client.CoreV1().Pods("shop").UpdateStatus(w.Context(), pod, metav1.UpdateOptions{}))
 }
 
-// A port has to get a name when a second one comes. The service says so first, and slices after it, or never. Until then the port
-// has the backends that it had under its former name, and what slices say of that is about it.
+// A port must get a name when a second one is added. The service changes first, and its slices later, or never.
+// Until then the port keeps the backends of its former name, and changes of these in slices apply to it.
 func TestAPortThatGetsAnotherNameIsServedUntilItsSlicesKnow(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-0", "u0", "node1", nil)
@@ -99,7 +99,7 @@ func TestAPortThatGetsAnotherNameIsServedUntilItsSlicesKnow(t *testing.T) {
 	w.service("web", nil, "http=80", "https=443")
 	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080")
 	is("http", "10.128.0.4:8080", false)
-	w.slice("web-1", "web", "", 8080, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1") // somebody comes meanwhile
+	w.slice("web-1", "web", "", 8080, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1") // another backend is added meanwhile
 	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080", "default/shop/web/http/10.128.0.5:8080")
 	w.service("web", nil, "www=80", "https=443") // and once more
 	w.wantServices("default/shop/web", "default/shop/web/www/10.128.0.4:8080", "default/shop/web/www/10.128.0.5:8080")
@@ -108,10 +108,10 @@ func TestAPortThatGetsAnotherNameIsServedUntilItsSlicesKnow(t *testing.T) {
 	w.wantServices("default/shop/web", "default/shop/web/www/10.128.0.4:8080", "default/shop/web/www/10.128.0.4:8081", "default/shop/web/www/10.128.0.5:8080")
 	is("www", "10.128.0.4:8081", false)
 	is("www", "10.128.0.4:8080", true)
-	w.service("web", nil, "again=80") // its slices never know
+	w.service("web", nil, "again=80") // its slices never follow
 	w.wantServices("default/shop/web", "default/shop/web/again/10.128.0.4:8080", "default/shop/web/again/10.128.0.4:8081", "default/shop/web/again/10.128.0.5:8080")
 	is("again", "10.128.0.4:8081", false)
-	is("again", "10.128.0.4:8081", true) // when their time is over; its connections go on
+	is("again", "10.128.0.4:8081", true) // after the grace period; its connections continue
 	w.service("web", nil, "other=81")
 	w.wantServices("default/shop/web")
 }
@@ -141,7 +141,7 @@ func TestAFormerNameIsOfAPortOnlyWhileNoOtherPortHasIt(t *testing.T) {
 	} {
 		f := formerNames{}
 		for i, now := range c.steps[1:] {
-			for range 2 { // when it could not be written down, too
+			for range 2 { // also if writing it failed
 				f.of, _ = f.after(c.steps[i], now)
 			}
 		}
@@ -151,8 +151,8 @@ func TestAFormerNameIsOfAPortOnlyWhileNoOtherPortHasIt(t *testing.T) {
 	}
 }
 
-// A backend that is no pod keeps its connections while its address is a node's, and otherwise until a time that
-// the next leader keeps to. The API server's is such a one: it leaves its slice before it ends.
+// A backend without a pod keeps its connections while its address is a node's, and otherwise until a time that the
+// next leader respects. The API server is one: it leaves its slice before it ends.
 func TestABackendWithoutAPodThatLeavesDrains(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
@@ -175,7 +175,7 @@ func TestABackendWithoutAPodThatLeavesDrains(t *testing.T) {
 	stop()
 
 	before := w.backend("198.51.100.9:80")
-	before.Until = before.Until.Add(-drainsMost / 2) // of a leader of half an hour ago
+	before.Until = before.Until.Add(-drainsMost / 2) // as of a leader half an hour ago
 	write := func() {
 		w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 			return ledger.Write(tx, mastercfg.K8sBackendKey("default", "shop", "web", "", before.Address), before)
@@ -190,11 +190,11 @@ func TestABackendWithoutAPodThatLeavesDrains(t *testing.T) {
 	}
 	stop()
 
-	before.Until = begin // its time is over
+	before.Until = begin // the time has passed
 	write()
 	stop = w.follow()
 	w.wantServices("default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/-/203.0.113.3:80")
-	w.slice("web-1", "web", "", 80, nil, "192.0.2.1", "203.0.113.3") // it comes back
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1", "203.0.113.3") // it returns
 	w.eventually(func() error {
 		if b := w.backend("192.0.2.1:80"); !b.Ready || b.Terminating {
 			return fmt.Errorf("%+v", b)
@@ -219,8 +219,8 @@ func TestATimeThatAWrongClockHasNotedCountsForNoLonger(t *testing.T) {
 	}
 }
 
-// Kubernetes changes a slice as a pod becomes ready or no longer is, and not as it ends. With publishNotReadyAddresses it stays there as
-// ready, while its address may be given to another pod.
+// Kubernetes updates a slice when a pod becomes ready or unready, and not when it ends. With
+// publishNotReadyAddresses it remains there as ready, while its address may be assigned to another pod.
 func TestPodsThatHaveEndedServeNobody(t *testing.T) {
 	w := newWorld(t)
 	run := func(phase corev1.PodPhase) func(*corev1.Pod) {

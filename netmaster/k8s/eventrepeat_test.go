@@ -12,7 +12,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// A leader that ends between what it writes of a pod and the event leaves a pod that waits, and nothing that tells why: the next one tells.
+// A leader may stop between writing that a pod is refused and creating the event, so that nothing shows why the
+// pod waits: the next leader creates the event.
 func TestTheNextLeaderTellsOfPodsThatAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", func(p *corev1.Pod) { p.Annotations = map[string]string{mastercfg.GroupLabel: "missing"} })
@@ -28,7 +29,7 @@ func TestTheNextLeaderTellsOfPodsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Events go after an hour: a refusal that holds is told again, and one that ends is forgotten.
+// Events expire after an hour: a lasting refusal is reported again, and one that has ended is dropped.
 func TestARefusalThatHoldsIsToldAgain(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", func(p *corev1.Pod) { p.Annotations = map[string]string{mastercfg.GroupLabel: "missing"} })

@@ -24,7 +24,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// An event of a reason keeps its words in the API: other words for the same reason, of an object that has not changed, are another event.
+// The text of an event is fixed in the API: another text for the same reason, of an unchanged object, is another
+// event.
 func TestOtherWordsForAReasonReachTheAPIServer(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -39,7 +40,7 @@ func TestOtherWordsForAReasonReachTheAPIServer(t *testing.T) {
 	}
 }
 
-// writes runs a writer of events; a test says things by it.
+// writes runs a writer of events; a test reports events with say.
 func (w *world) writes(every time.Duration) (say func(namespace, name, reason, note string)) {
 	return w.writesAndLogs(every, testkit.Quiet())
 }
@@ -56,7 +57,7 @@ func (w *world) writesAndLogs(every time.Duration, log *logrus.Entry) (say func(
 	}
 }
 
-// notes are the words of the events that the API has of a namespace.
+// notes returns the texts of the events in a namespace.
 func (w *world) notes(namespace string) (notes []string) {
 	w.Helper()
 	list, err := w.client.EventsV1().Events(namespace).List(w.Context(), metav1.ListOptions{})
@@ -68,7 +69,7 @@ func (w *world) notes(namespace string) (notes []string) {
 	return notes
 }
 
-// Of an object and a reason there is one event in a time; other objects and reasons do not wait.
+// For an object and a reason, there is one event in a period; other objects and reasons do not wait.
 func TestEventsOfAReasonKeepTheirDistance(t *testing.T) {
 	w := newWorld(t)
 	say := w.writes(time.Hour)
@@ -77,7 +78,7 @@ func TestEventsOfAReasonKeepTheirDistance(t *testing.T) {
 	say("shop", "web", "NodePortInUse", "2: not within the hour")
 	say("shop", "web", "PortNotServed", "3: another reason")
 	say("shop", "db", "NodePortInUse", "4: another object")
-	w.toldThat("db", "NodePortInUse", "4") // they are written in the order in which they are said
+	w.toldThat("db", "NodePortInUse", "4") // written in the order in which they were reported
 	if got := w.notes("shop"); len(got) != 3 || !strings.HasPrefix(got[1], "3") {
 		t.Errorf("events %q", got)
 	}
@@ -89,7 +90,8 @@ func TestEventsOfAReasonKeepTheirDistance(t *testing.T) {
 	w.toldThat("api", "NodePortInUse", "2")
 }
 
-// An event that cannot be written is tried again, in the last words; one that the API server refuses keeps no other from being written.
+// An event that cannot be written is retried, with the latest text; one that the API server rejects does not block
+// others.
 func TestEventsOutlastAnAPIServerThatIsAway(t *testing.T) {
 	w := newWorld(t)
 	away := make(chan struct{})
@@ -123,7 +125,7 @@ func TestEventsOutlastAnAPIServerThatIsAway(t *testing.T) {
 	}
 }
 
-// That the API server is away is logged once, however often each event is tried, and that it is back, too.
+// An outage of the API server is logged once, however often each event is retried, and so is its end.
 func TestAnAPIServerThatTakesNoEventsIsLoggedOnce(t *testing.T) {
 	w := newWorld(t)
 	logger, messages := logtest.NewNullLogger()

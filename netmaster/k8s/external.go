@@ -23,9 +23,9 @@ import (
 )
 
 // A user who may create a service may write any externalIPs; the API server does not check them. Every node routes
-// an external address to its switch, which would cut off a machine that has this address. So addresses that belong to
-// others are left out, with an event. If a load balancer assigns the address of a node, only the ports of the service are
-// served there, and the address is not routed to the switch.
+// an external address to its switch, which would cut off a machine that has this address. So addresses that belong
+// to others are left out, with an event. If a load balancer assigns the address of a node, only the ports of the
+// service are served there, and the address is not routed to the switch.
 
 // maxExternal is how many addresses in externalIPs of a service are served, and as many of load balancers:
 // each has a route and flows on every node.
@@ -48,7 +48,7 @@ func addressesOfService(object any) (texts []string, err error) {
 	return texts, nil
 }
 
-// recordOf is the record of a service, without externalIPs if the operator does not permit these.
+// recordOf returns the record of a service, without externalIPs if the operator does not permit these.
 func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, served bool) {
 	if record, served = serviceRecord(s); b.cfg.NoExternalIPs {
 		record.External = nil
@@ -56,7 +56,8 @@ func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, ser
 	return record, served
 }
 
-// disabledAddresses names external addresses of a service that the operator's configuration does not permit; empty: none.
+// disabledAddresses names external addresses of a service that the operator's configuration does not permit;
+// empty: none.
 func (b *balancer) disabledAddresses(s *corev1.Service) string {
 	all := addresses(s.Spec.ExternalIPs[:min(len(s.Spec.ExternalIPs), maxLooked)])
 	if !b.cfg.NoExternalIPs || len(all) == 0 {
@@ -147,8 +148,8 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	return refused, nil
 }
 
-// missingFamily is the problem of an external address whose service has no ClusterIP of the same IP family, by which agents find the
-// backends.
+// missingFamily returns the problem of an external address whose service has no ClusterIP of the same IP family,
+// by which agents find the backends.
 func missingFamily(record *mastercfg.K8sService, a netip.Addr) string {
 	its, other := "IPv4", "IPv6"
 	if a.Is6() {
@@ -157,8 +158,9 @@ func missingFamily(record *mastercfg.K8sService, a netip.Addr) string {
 	return fmt.Sprintf("%s is of %s, and service %s/%s has no cluster address of %s: make it dual-stack, or use an address of %s", a, its, record.Namespace, record.Name, its, other)
 }
 
-// splitNodeAddresses splits the addresses of load balancers: at addresses of nodes (some), which load balancers without addresses of their
-// own use, only the ports of the service are served; the others (whole) belong to the service.
+// splitNodeAddresses splits the addresses of load balancers: at addresses of nodes (some), which load balancers
+// without addresses of their own use, only the ports of the service are served; the others (whole) belong to the
+// service.
 func splitNodeAddresses(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
 	for _, a := range all {
 		if overlapping(inet.Host(a), nodes) != nil {
@@ -170,7 +172,8 @@ func splitNodeAddresses(all []netip.Addr, nodes []claim) (whole, some []netip.Ad
 	return whole, some
 }
 
-// servicesAtAddressesOf lists the services that have an address of a node as external address: they change when the node comes or goes.
+// servicesAtAddressesOf lists the services that have an address of a node as external address: they change when
+// the node comes or goes.
 func (b *balancer) servicesAtAddressesOf(object any) (services []string) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -228,7 +231,7 @@ func (b *balancer) reservedAddresses(r ledger.Reader, tenants []string) (all []c
 	return append(all, private...), err
 }
 
-// nodeClaims are the addresses of nodes.
+// nodeClaims returns the addresses of nodes.
 func nodeClaims(nodes corelisters.NodeLister) (all []claim, err error) {
 	listed, err := nodes.List(labels.Everything())
 	for _, n := range listed {
@@ -264,10 +267,10 @@ const (
 	bySpec            // written in externalIPs
 )
 
-// ownerOf returns the name of another service that has precedence at an address, or nothing. A ClusterIP
-// belongs to its service. Several services may share an external address if none of their ports are equal; of those with
-// an equal port, the one with the lower rank has precedence, then the first by name. Services without an address of the same
-// family do not count.
+// ownerOf returns the name of another service that has precedence at an address, or nothing. A ClusterIP belongs
+// to its service. Several services may share an external address if none of their ports are equal; of those with
+// an equal port, the one with the lower rank has precedence, then the first by name. Services without an address
+// of the same family do not count.
 func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService) (name string, err error) {
 	others, err := b.addressed.ByIndex(addressIndex, a.String())
 	if err != nil {

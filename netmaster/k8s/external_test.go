@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// An external address that is somebody else's is left out, and an event names him.
+// An external address that belongs to another object is left out, and an event names the owner.
 func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16", FwdMode: "routing"},
@@ -32,7 +32,7 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}, metav1.CreateOptions{}))
 	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}}}}, metav1.CreateOptions{}))
-	old := func(s *corev1.Service) { // of a range that is gone
+	old := func(s *corev1.Service) { // of a removed range
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "203.0.113.1", []string{"203.0.113.1"}
 		s.Spec.ExternalIPs = []string{"203.0.113.2"}
 	}
@@ -78,8 +78,8 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	}
 }
 
-// A node may have more addresses than Kubernetes knows of it, and no agent leads to the switch what a machine has on an
-// interface, but where a load balancer has put it there.
+// A node may have more addresses than Kubernetes has recorded, and agents do not redirect an address on an
+// interface of a machine to the switch, unless a load balancer has assigned it.
 func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 	w := newWorld(t)
 	agent := objdb.Service{ServiceName: mastercfg.AgentService, Hostname: "node1", HostAddr: "192.0.2.1", Port: 9002, Addresses: []string{"203.0.113.7", "2001:db8::7"}}
@@ -104,7 +104,7 @@ func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 		list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
 		if err == nil && !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 			return e.Reason == "AddressNotServed" && strings.Contains(e.Note, "203.0.113.7 is an address on an interface of node node1: it serves pods only") &&
-				!strings.Contains(e.Note, "192.0.2.1") && !strings.Contains(e.Note, "2001:db8::7") // a load balancer has put them there
+				!strings.Contains(e.Note, "192.0.2.1") && !strings.Contains(e.Note, "2001:db8::7") // assigned by a load balancer
 		}) {
 			err = fmt.Errorf("no event tells: %v", list.Items)
 		}
@@ -113,8 +113,8 @@ func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 	w.must(nil, registered.Close(t.Context()))
 }
 
-// Agents serve no external address of a version of IP that the service has no cluster address of: it is left out, its event says what to
-// do, and another service may have it.
+// Agents serve external addresses only of the IP families of the service's cluster addresses: others are left out,
+// the event has the remedy, and another service may have the address.
 func TestAnExternalAddressIsOfAVersionOfIPThatTheServiceHas(t *testing.T) {
 	w := newWorld(t)
 	dual := func(s *corev1.Service) { s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00:96::7") }
@@ -139,8 +139,8 @@ func TestAnExternalAddressIsOfAVersionOfIPThatTheServiceHas(t *testing.T) {
 	w.wantExternal("aaa", "[203.0.113.2 2001:db8::2] [203.0.113.3 2001:db8::3]")
 }
 
-// An operator may want nobody to take addresses by externalIPs. What holds is what the leader's flag says, also where the one before it
-// had another; addresses of load balancers are none of it.
+// An operator may disable externalIPs. The flag of the leader applies, also if the previous leader had another
+// one; addresses of load balancers are not affected.
 func TestExternalIPsAreServedIfTheOperatorLetsThem(t *testing.T) {
 	w := newWorld(t)
 	w.service("aaa", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2", "203.0.113.3"} }, "=80")
@@ -166,11 +166,11 @@ func TestExternalIPsAreServedIfTheOperatorLetsThem(t *testing.T) {
 	w.wantExternal("zoo", "[] [203.0.113.3]")
 	stop()
 	w.follow()
-	w.wantExternal("aaa", "[203.0.113.2] []") // the other one is of a load balancer by now
+	w.wantExternal("aaa", "[203.0.113.2] []") // by now the other one is of a load balancer
 	w.wantExternal("web", "[203.0.113.4] [203.0.113.4]")
 }
 
-// wantExternal waits until a service has these externalIPs and addresses of load balancers.
+// wantExternal waits until a service has these externalIPs and load balancer addresses.
 func (w *world) wantExternal(name, want string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -184,8 +184,8 @@ func (w *world) wantExternal(name, want string) {
 	})
 }
 
-// An object holds some hundred thousand addresses. Others are served all the same, and soon: a busy machine has three
-// tries.
+// An object may hold some hundred thousand addresses. Other services are still served soon: a busy machine has
+// three attempts.
 func TestAServiceWithVeryManyAddressesHoldsUpNobody(t *testing.T) {
 	const soon, tries = 5 * time.Second, 3
 	best := time.Duration(math.MaxInt64)
@@ -197,7 +197,7 @@ func TestAServiceWithVeryManyAddressesHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// servedBesideMany tells how long it takes until a service beside one with very many addresses is served.
+// servedBesideMany returns the time until a service beside one with very many addresses is served.
 func servedBesideMany(t *testing.T) time.Duration {
 	w := newWorld(t)
 	many := make([]string, 100_000)
@@ -216,9 +216,9 @@ func servedBesideMany(t *testing.T) time.Duration {
 	return took
 }
 
-// A load balancer without addresses of its own gives a service those of nodes, inner and outer ones. They are noted
-// apart, as agents are to leave all other ports of them to the nodes; a service takes none by itself, and of two with
-// one port one has it.
+// A load balancer without addresses of its own gives a service those of nodes, internal and external ones. They
+// are recorded separately, as agents must leave their other ports to the nodes; a service cannot claim them by
+// itself, and of two with one port one gets it.
 func TestAddressesOfNodesThatALoadBalancerGivesAreNotedAsSuch(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// started begins to follow and returns who does.
+// started starts a controller and returns it.
 func (w *world) started() *Controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -38,7 +38,7 @@ func (w *world) started() *Controller {
 	return c
 }
 
-// Whatever the API server answers to lists at first, nothing is removed, and all is right in the end.
+// Whatever the API server first answers to lists, nothing is removed, and finally the state is correct.
 func TestListsThatAreRefusedRemoveNothing(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", nil)
@@ -47,7 +47,7 @@ func TestListsThatAreRefusedRemoveNothing(t *testing.T) {
 	w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u2": "default/default-net/"})
 	stop()
 	before := w.state()
-	w.deletePod("gone") // while nobody follows
+	w.deletePod("gone") // while there is no controller
 
 	answers := []error{
 		apierrors.NewTooManyRequests("slow down", 1),
@@ -89,7 +89,7 @@ func TestListsThatAreRefusedRemoveNothing(t *testing.T) {
 	})
 }
 
-// A right to one kind of objects may be taken away while watches go on: nothing shows that until they end.
+// The right to list a kind may be revoked while watches continue: that shows only when they end.
 func TestAKindThatMayNotBeListedAnyMoreIsAProblem(t *testing.T) {
 	w := newWorld(t)
 	c := w.started()
@@ -114,7 +114,7 @@ func TestAKindThatMayNotBeListedAnyMoreIsAProblem(t *testing.T) {
 	}
 }
 
-// streams makes watches of pods that a test speaks for; lists are those of the API server.
+// streams replaces watches of pods by those of the test; lists are those of the API server.
 func (w *world) streams() <-chan *watch.FakeWatcher {
 	opened := make(chan *watch.FakeWatcher, 16)
 	w.client.PrependWatchReactor("pods", func(k8stesting.Action) (bool, watch.Interface, error) {
@@ -140,7 +140,7 @@ func onNode(uid, version, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID(uid), ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}}
 }
 
-// What comes twice, late or never is made up for, at the latest by the next list.
+// Repeated, late and missing events are corrected, at the latest by the next list.
 func TestAStreamOfNonsenseEndsWell(t *testing.T) {
 	w := newWorld(t)
 	streams := w.streams()
@@ -154,16 +154,16 @@ func TestAStreamOfNonsenseEndsWell(t *testing.T) {
 	w.want(map[string]string{"node1/u1": "default/default-net/"})
 	s.Delete(onNode("u1", "12", "node1"))
 	s.Delete(onNode("u1", "12", "node1"))
-	s.Add(onNode("u2", "13", "node2")) // the next of its name
+	s.Add(onNode("u2", "13", "node2")) // the next pod of its name
 	w.want(map[string]string{"node2/u2": "default/default-net/"})
 
-	// The stream is too old: what it said is not in the list.
+	// The watch has expired: its objects are not in the list.
 	w.pod("web", "u3", "node3", nil)
 	tooOld(s)
 	w.want(map[string]string{"node3/u3": "default/default-net/"})
 	next := w.opened(streams)
 
-	// The API server is away, and has forgotten while it was.
+	// The API server is unavailable, and the watch expires meanwhile.
 	var away atomic.Bool
 	away.Store(true)
 	for _, resource := range []string{"pods", "nodes"} {
@@ -184,12 +184,12 @@ func TestAStreamOfNonsenseEndsWell(t *testing.T) {
 	w.want(map[string]string{})
 }
 
-// tooOld ends a stream as the API server does that has forgotten where it began.
+// tooOld ends a watch as the API server does when the watch's revision has expired.
 func tooOld(s *watch.FakeWatcher) {
 	s.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old"})
 }
 
-// Clocks of others do not matter: a refused pod is looked at again within bounds.
+// Wrong clocks of other machines do not matter: a refused pod is checked again within bounds.
 func TestAPodOfTomorrowIsLookedAtAgainSoon(t *testing.T) {
 	now := time.Now()
 	for age, want := range map[time.Duration]time.Duration{

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// modelled is what a controller has made of the model.
+// modelled has the model's objects that a controller has created.
 type modelled struct{ networks []contivmodel.Network }
 
 func (m *modelled) FirstNetworks(_ context.Context, networks ...*contivmodel.Network) (bool, error) {

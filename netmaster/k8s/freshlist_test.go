@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// What an API server that lags behind does not know of yet is not gone to a leader that begins there.
+// A leader that begins with an API server that lags behind must not take missing objects as deleted.
 func TestALeaderThatBeginsAsksForListsOfNow(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)
@@ -40,7 +40,7 @@ func TestALeaderThatBeginsAsksForListsOfNow(t *testing.T) {
 		list, known := former[action.GetResource().Resource]
 		return known && action.(k8stesting.ListActionImpl).ListOptions.ResourceVersion == anyVersion, list, nil
 	}
-	silent := func(k8stesting.Action) (bool, watch.Interface, error) { return true, watch.NewFake(), nil } // for as long as it lags
+	silent := func(k8stesting.Action) (bool, watch.Interface, error) { return true, watch.NewFake(), nil } // while it lags
 	w.client.PrependReactor("list", "*", lags)
 	w.client.PrependWatchReactor("*", silent)
 	w.policies.PrependReactor("list", "*", lags)

@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Kubelet gives a pod that is deleted by force, and has left the API server, the time that it asks for. A static pod
-// does not go with its mirror pod.
+// kubelet gives a force-deleted pod, which is no longer in the API server, the grace period of its spec. A static
+// pod does not end with its mirror pod.
 func TestARecordSaysHowLongItsPodMayTakeToEnd(t *testing.T) {
 	w, hash := newWorld(t), strings.Repeat("c", 32)
 	seconds := func(n int64) *int64 { return &n }

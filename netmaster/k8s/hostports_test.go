@@ -29,7 +29,7 @@ func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
 	}
 }
 
-// The API server does not look at hostIP.
+// The API server does not validate hostIP.
 func TestAHostIPThatIsNoAddressOpensNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "[tcp port 80]", "::": "[tcp port 80]", "::ffff:0.0.0.0": "[tcp port 80]", "127.0.0.01": "[tcp 127.0.0.1:80]",

@@ -11,7 +11,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Every port has flows on every node at every address of its service. Of very many, the first ones are served, and it is told.
+// Every port has flows on every node at every address of its service. If there are very many, the first ones are
+// served, and that is reported.
 func TestAServiceHasAsManyPortsAsNodesServe(t *testing.T) {
 	w := newWorld(t)
 	w.follow()

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A static pod that has started without a mirror pod stays where it is, whatever its namespace says, and has a class at last.
-// That it belongs elsewhere is told.
+// A static pod that has started without a mirror pod stays in its network, whatever its namespace says, and gets
+// its class at last. That it belongs elsewhere is reported.
 func TestAStaticPodStaysWhereItHasStarted(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
@@ -40,7 +40,7 @@ func TestAStaticPodStaysWhereItHasStarted(t *testing.T) {
 		w.must(w.client.CoreV1().Pods("lot").Create(t.Context(), pod, metav1.CreateOptions{}))
 	}
 	create("proxy", "a5")
-	create("other", "a0") // whose UID another pod has
+	create("other", "a0") // another pod has its UID
 	w.follow()
 	w.want(map[string]string{"node1/a5": "default/default-net/", "node1/a0": "TenantNotFound"})
 	w.eventually(func() error {

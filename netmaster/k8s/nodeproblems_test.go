@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// ports is what a node says that it does not serve as it should: "kind name reason".
+// ports sets a node's report of ports that are not served: "kind name reason".
 func (e *epochs) ports(node string, said ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *epochs) ports(node string, said ...string) {
 	e.of[node] = record
 }
 
-// A static pod, which no scheduler keeps from a port that is taken, is known to its node by its hash.
+// The scheduler cannot keep a static pod from a port that is in use. Its node knows the pod by its hash.
 func TestWhatANodeTellsOfAStaticPodIsToldOfItsMirror(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1")
@@ -42,7 +42,8 @@ func TestWhatANodeTellsOfAStaticPodIsToldOfItsMirror(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
-// What a node does not serve as it should is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
+// A node's trouble is reported as long as the node reports it; of pods only the node's own, and only with reasons
+// that nodes may report.
 func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -67,7 +68,7 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.enforced.ports("node2")
 	w.wantTroubles(c, []string{}...)
 
-	// What goes takes its trouble along.
+	// Deleted objects have no trouble.
 	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse")
 	w.wantTroubles(c, "pod shop/db HostPortInUse", "service shop/web NodePortInUse")
 	w.deletePod("db")
@@ -75,7 +76,7 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
-// A pod that is made again under its name is another one: what a node says of the one before is not about it.
+// A pod recreated with its name is another one: a node's report about the previous one does not apply to it.
 func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -99,7 +100,7 @@ func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
 	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/other HostPortInUse")
 }
 
-// wantMessage waits until the trouble with a reason is told in these words.
+// wantMessage waits until the trouble with a reason has this message.
 func (w *world) wantMessage(c *Controller, reason, want string) {
 	w.Helper()
 	w.eventually(func() error {

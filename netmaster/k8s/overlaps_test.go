@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// A ServiceCIDR may come at any time, also one of addresses that nodes, networks or the switches have.
+// A ServiceCIDR may be added at any time, also one with addresses of nodes, networks or the switches.
 func TestAServiceCIDRWithAddressesOfOthersIsToldOf(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16"},
@@ -26,7 +26,7 @@ func TestAServiceCIDRWithAddressesOfOthersIsToldOf(t *testing.T) {
 	w.serviceRanges("well", "10.96.0.0/16", "10.64.0.0/16")
 	w.serviceRanges("pods", "10.129.0.0/16")
 	w.toldOfRange("pods", "10.129.0.0/16 overlaps network default-net of tenant default 10.128.0.0/14"+remedy)
-	w.wantTroubles(c, []string{}...) // the status tells of networks
+	w.wantTroubles(c, []string{}...) // the status reports networks
 
 	w.serviceRanges("private", "172.16.0.0/12")
 	w.toldOfRange("private", "172.16.0.0/12 overlaps private subnet 172.19.0.0/16"+remedy)
@@ -55,7 +55,7 @@ func (w *world) serviceRanges(name string, ranges ...string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}, metav1.CreateOptions{}))
 }
 
-// toldOfRange waits for an event of a ServiceCIDR, and for no one of those that are well.
+// toldOfRange waits for an event of a ServiceCIDR, and fails if there is one of a valid one.
 func (w *world) toldOfRange(name, note string) {
 	w.Helper()
 	w.eventually(func() error {

@@ -25,7 +25,8 @@ import (
 
 const page = "../../docs/kubernetes.md"
 
-// The examples of the page are what the API takes, and do what the tables below them say, the later ones beside those before.
+// The API accepts the examples of the page, and they do what the tables below them say, each together with the
+// previous ones.
 func TestPoliciesOfThePageDoWhatThePageSays(t *testing.T) {
 	manifests, err := pages.Blocks(page, "yaml")
 	if err != nil {
@@ -69,7 +70,7 @@ func TestPoliciesOfThePageDoWhatThePageSays(t *testing.T) {
 	}
 }
 
-// apply makes a policy of a manifest, in which there is nothing that the API does not know.
+// apply creates a policy from a manifest, which must contain only fields of the API.
 func (w *world) apply(manifest string) {
 	w.Helper()
 	var kind metav1.TypeMeta
@@ -88,7 +89,7 @@ func (w *world) apply(manifest string) {
 	}
 }
 
-// podOfPage has a pod be there that the page calls NAMESPACE/NAME, unless it is an address.
+// podOfPage creates a pod that the page calls NAMESPACE/NAME, unless it is an address.
 func (w *world) podOfPage(called string) {
 	w.Helper()
 	namespace, name, is := strings.Cut(called, "/")
@@ -107,7 +108,7 @@ func (w *world) podOfPage(called string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(namespace + "-" + name), Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{NodeName: "node1"}}, metav1.CreateOptions{}))
 }
 
-// passes tells what the tiers decide about a connection by TCP, by what is written.
+// passes reports whether the tiers allow a TCP connection, by the written rules.
 func (w *world) passes(from, to, port string) (passes bool, err error) {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -64,7 +64,7 @@ func TestAPodBelongsWhereTheFirstPlaceThatSaysSoHasIt(t *testing.T) {
 		if c.reason == "" && (err != nil || got != c.want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
-		if refused != nil && len(refused.message) > 1000 { // what an event may say
+		if refused != nil && len(refused.message) > 1000 { // the limit of an event
 			t.Errorf("%s: message of %d bytes", name, len(refused.message))
 		}
 		if c.reason != "" && (refused == nil || refused.reason != c.reason) {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// A pod without an address is told of as long as it has none, by its own node and nobody else.
+// A pod without an address is reported as long as it has none, by its own node only.
 func TestAPodThatGetsNoAddressIsToldOf(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "u1", "node1", nil)
@@ -38,7 +38,7 @@ func TestAPodThatGetsNoAddressIsToldOf(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
-// Addresses that the owner of a service has written down, and tenants that its pods are of, are told, and are no trouble.
+// Addresses that a service's owner has requested, and tenants of its pods, are reported, and are no trouble.
 func TestWhatAServiceGetsThatSomebodyShouldKnowOfIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// world is a store, and an API server of which the leader's part runs.
+// world is a store, and an API server for the leader's controller.
 type world struct {
 	*testing.T
 	client   *fake.Clientset
@@ -48,7 +48,7 @@ func worldIn(t *testing.T, db *objdb.DB) *world {
 	return w
 }
 
-// follow runs a controller until the function it returns is called.
+// follow runs a controller until stop is called.
 func (w *world) follow() (stop func()) { return w.run(w.controller()) }
 
 func (w *world) controller() *Controller {
@@ -93,7 +93,7 @@ func (w *world) namespace(name string, annotations map[string]string) {
 	w.must(w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}, metav1.CreateOptions{}))
 }
 
-// pod makes a pod that is bound to a node.
+// pod creates a pod that is bound to a node.
 func (w *world) pod(name, uid, node string, change func(*corev1.Pod)) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: node}}
@@ -118,7 +118,7 @@ func (w *world) eventually(try func() error) {
 	}
 }
 
-// want waits until there are these records: "node/uid" -> "tenant/network/group" or the reason of a refusal.
+// want waits until exactly these records exist: "node/uid" -> "tenant/network/group" or the reason of a refusal.
 func (w *world) want(want map[string]string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -158,7 +158,7 @@ func TestPodsAreNotedWhereTheirNodesLook(t *testing.T) {
 	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), bound, metav1.UpdateOptions{}))
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/a5": "default/default-net/", "node2/u4": "default/default-net/", "node3/u1": "default/default-net/"})
 
-	// A pod of a StatefulSet comes again by its name, and is another one.
+	// A pod of a StatefulSet is recreated with its name, and is another one.
 	w.deletePod("web-0")
 	w.pod("web-0", "u9", "node2", nil)
 	w.deletePod("static")
@@ -197,7 +197,7 @@ func TestWhatHappenedWhileNobodyFollowedIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// A record belongs to the pod that it names, whatever others say of themselves.
+// A record belongs to the pod that it names, whatever other pods claim.
 func TestAPodDoesNotTakeTheRecordOfAnother(t *testing.T) {
 	w := newWorld(t)
 	w.follow()

@@ -108,8 +108,8 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	}
 }
 
-// A pod on its node's network is its node: no policy selects it, and it is nobody's peer. Neither is one that has
-// ended, whose address may be another's.
+// A pod in its node's network is the node: no policy selects it, and it is no peer. The same holds for a pod that
+// has ended, whose address another one may have.
 func TestPoliciesAreAboutPodsThatRunOnANetworkOfTheirOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  corev1.PodSpec
@@ -132,9 +132,8 @@ func TestPoliciesAreAboutPodsThatRunOnANetworkOfTheirOwn(t *testing.T) {
 	}
 }
 
-// wantClasses waits until pods have classes that policies tell apart as wanted: pods with one
-// text are of one class, and "" is of none; and until there are rules of these policies. All of
-// the pods have to have records.
+// wantClasses waits until the pods have the wanted classes: pods with equal texts have the same class, those with
+// "" none; and until these policies have rules. All of the pods must have records.
 func (w *world) wantClasses(texts map[string]string, policies ...string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -210,7 +209,7 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 		t.Error("a policy comes, and connections are not judged anew")
 	}
 
-	// A pod comes, with a class that is known, and one is called otherwise.
+	// A pod is added, with an existing class, and another one is relabelled.
 	w.pod("web4", "u4", "node2", labels("web"))
 	w.wantClasses(map[string]string{"web0": "web", "web4": "web", "db2": "db"}, "networkpolicy/shop/db")
 	before = w.epoch()
@@ -230,7 +229,7 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 	next := w.controller()
 	stop = w.run(next)
 	w.begun(next)
-	w.pod("web5", "u5", "node2", labels("web")) // the last to be written
+	w.pod("web5", "u5", "node2", labels("web")) // the last one to be written
 	w.wantClasses(map[string]string{"web5": "web", "web1": "web", "db2": "db"}, "networkpolicy/shop/db")
 	w.deletePod("web5")
 	w.eventually(func() error {
@@ -243,7 +242,7 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 		t.Errorf("epoch %d, want %d", after, before)
 	}
 
-	// What goes while nobody follows is gone for the next one.
+	// The next leader detects what was deleted while there was none.
 	stop()
 	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	w.follow()
@@ -253,8 +252,8 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 	}
 }
 
-// Whatever takes long of policies, places of pods are written, and all that is written with them. Such
-// a pod has its class when it is known.
+// However long policies take, places of pods are written, and everything with them. Such a pod gets its class once
+// it is known.
 func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()
@@ -269,7 +268,7 @@ func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
 	w.wantClasses(map[string]string{"web": "", "db": "db"}, "networkpolicy/shop/db")
 	for uid, late := range map[string]struct {
 		app, class string
-		anew       bool // other nodes may have judged connections with it as of one that no policy selects
+		anew       bool // other nodes may have evaluated connections with it as with a pod that no policy selects
 	}{"u2": {"web", "", false}, "u4": {"db", "db", true}} {
 		before := w.epoch()
 		c.policies.mu.Lock()
@@ -288,7 +287,8 @@ func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
 	}
 }
 
-// A pod is of the class of its own labels when it is placed, and not of one that had its name before, of which the engine knows still.
+// A pod gets the class of its own labels when it is placed, and not that of a former pod of its name, which the
+// engine still has.
 func TestAPodIsNotOfTheClassOfOneThatHadItsName(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()
@@ -320,7 +320,7 @@ func TestAPodIsNotOfTheClassOfOneThatHadItsName(t *testing.T) {
 	}
 }
 
-// What a policy says and does not do is told in an event of it.
+// Parts of a policy that are not enforced are reported by an event.
 func TestPoliciesThatDoNotDoAllTheySayHaveEvents(t *testing.T) {
 	w := newWorld(t)
 	w.namespace("foreign", map[string]string{"io.contiv.tenant": "blue"})
@@ -351,7 +351,7 @@ func TestPoliciesThatDoNotDoAllTheySayHaveEvents(t *testing.T) {
 	}
 }
 
-// state is all that policies have written.
+// state returns everything that policies have written.
 func (w *world) state() map[string]string {
 	all := map[string]string{}
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
@@ -366,7 +366,8 @@ func (w *world) state() map[string]string {
 	return all
 }
 
-// What is wrong with an object is told again of another one that has its name, also where nobody saw the first one go.
+// The fault of an object is reported again for another object with its name, also if the deletion of the first one
+// was missed.
 func TestAnObjectThatReplacesOneIsToldWhatIsWrongWithIt(t *testing.T) {
 	var w warnings
 	for i, step := range []struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A NetworkPolicy is in force where the switch of a node with pods that it selects has what it says now, also if that
-// is only that nobody may come.
+// A NetworkPolicy is in force on a node with pods that it selects once the node's switch has its present rules,
+// also if there are none and all clients are denied.
 func TestANetworkPolicyIsInForceWhereSwitchesDoWhatItSays(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2", "node3", "node4")
@@ -43,7 +43,7 @@ func TestANetworkPolicyIsInForceWhereSwitchesDoWhatItSays(t *testing.T) {
 	if _, err := c.NetworkPolicy(t.Context(), "shop", "db"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("before anything is known: %v", err)
 	}
-	var full atomic.Bool // the store, which takes nothing then
+	var full atomic.Bool // the store refuses writes
 	reconcile := c.policies.reconcile
 	c.policies.reconcile = func(ctx context.Context, key string) (time.Duration, error) {
 		if key == writeAll && full.Load() {
@@ -82,7 +82,7 @@ func TestANetworkPolicyIsInForceWhereSwitchesDoWhatItSays(t *testing.T) {
 			return nil
 		})
 	}
-	since := func() uint32 { // the epoch in which it says what it says
+	since := func() uint32 { // the epoch of its present rules
 		var record mastercfg.K8sPolicy
 		w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
 			record, err = ledger.Read[mastercfg.K8sPolicy](r, mastercfg.K8sPolicyPrefix+"networkpolicy/shop/db")
@@ -104,7 +104,7 @@ func TestANetworkPolicyIsInForceWhereSwitchesDoWhatItSays(t *testing.T) {
 	w.enforced.mu.Unlock()
 	wants("one node refuses more than it names", map[string]string{"node1": "", "node2": "does not name all"})
 
-	// As long as what it says now is not written, no switch has it.
+	// Until the present rules are written, no switch has them.
 	full.Store(true)
 	policy = policy.DeepCopy()
 	policy.Spec.PodSelector = *appIn("web")

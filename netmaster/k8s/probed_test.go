@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What kubelet sends to a pod's own address counts, also of what is left of a pod in memory.
+// Probes that kubelet sends to a pod's own address count, also in what a cache retains of a pod.
 func TestWhetherKubeletProbesAPodOverTheNetwork(t *testing.T) {
 	http := func(host string) *corev1.HTTPGetAction {
 		return &corev1.HTTPGetAction{Host: host, Port: intstr.FromInt32(80)}

@@ -26,7 +26,7 @@ func TestANewClusterGetsRangesThatOverlapNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		services, taken string
 		pods            []source
-		want            string // pods and nodes of each version of IP
+		want            string // pods and nodes of each IP family
 		refusal         string
 	}{
 		"nobody says anything":      {services: "10.96.0.0/12", want: "10.128.0.0/14 10.127.0.0/16"},

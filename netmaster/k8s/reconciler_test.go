@@ -66,8 +66,8 @@ func TestTheFirstChangeIsLookedAtAtOnceAndThoseSoonAfterItTogether(t *testing.T)
 	})
 }
 
-// Each node tells every few minutes that it is well, and a load balancer may have given its address to very many services: these are looked
-// at when it has others.
+// Each node updates its heartbeat every few minutes, and a load balancer may have given its address to very many
+// services: these are reconciled only when its addresses change.
 func TestServicesAreLookedAtWhenANodeHasOtherAddressesOnly(t *testing.T) {
 	node := func(name, address string, told time.Time) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{

@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// change changes a pod.
+// change updates a pod.
 func (w *world) change(name string, change func(*corev1.Pod)) {
 	w.Helper()
 	pods := w.client.CoreV1().Pods("shop")
@@ -28,7 +28,7 @@ func (w *world) change(name string, change func(*corev1.Pod)) {
 	w.must(pods.Update(w.Context(), pod, metav1.UpdateOptions{}))
 }
 
-// told waits until there is an event of a pod with a reason, and returns how many there are.
+// told waits for an event of a pod with a reason, and returns how many there are.
 func (w *world) told(pod, reason string) (n int) {
 	w.Helper()
 	w.eventually(func() error {
@@ -51,7 +51,7 @@ func (w *world) told(pod, reason string) (n int) {
 	return n
 }
 
-// attached gives a pod of default-net its endpoint, and the pod its address.
+// attached creates the endpoint of a pod in default-net, and sets the pod's address.
 func (w *world) attached(pod, node, address, group string) {
 	w.Helper()
 	w.must(w.ledger.Update(w.Context(), func(tx *ledger.Tx) error {
@@ -80,7 +80,7 @@ func (w *world) wantGroups(want ...string) {
 	})
 }
 
-// grouped is a world with groups front, back and ranged in default-net.
+// grouped returns a world with groups front, back and ranged in default-net.
 func grouped(t *testing.T) *world {
 	w := newWorld(t)
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
@@ -129,7 +129,7 @@ func TestAPodMovesToAnotherGroupAndKeepsItsAddress(t *testing.T) {
 
 	w.change("web", func(p *corev1.Pod) { p.Labels, p.Annotations = nil, nil })
 	w.wantGroups("c-web 10.128.0.5  0")
-	// Its namespace's group is its own now.
+	// The namespace's group now applies to it.
 	namespaces := w.client.CoreV1().Namespaces()
 	shop, err := namespaces.Get(t.Context(), "shop", metav1.GetOptions{})
 	w.must(shop, err)
@@ -138,7 +138,7 @@ func TestAPodMovesToAnotherGroupAndKeepsItsAddress(t *testing.T) {
 	w.wantGroups("c-web 10.128.0.5 front:default 1")
 }
 
-// What else is refused of a pod that lives is told, and is no reason to keep its group.
+// Another refused request of a running pod is reported, and does not keep it in its group.
 func TestAPodMovesToAnotherGroupWhateverElseIsRefused(t *testing.T) {
 	w := grouped(t)
 	w.follow()
@@ -168,7 +168,7 @@ func TestAPodMovesToAnotherGroupWhateverElseIsRefused(t *testing.T) {
 	moves("TenantNotAllowed", nil)
 }
 
-// The change may come between the answer to the pod's ADD and the moment that its address is known.
+// The change may arrive between the answer to the pod's ADD and the record of its address.
 func TestAPodThatWasAttachedInItsFormerGroupIsMoved(t *testing.T) {
 	w := grouped(t)
 	w.follow()
@@ -204,13 +204,13 @@ func TestAnAddressThatSomebodyHasIsNoPodsUntilItIsFree(t *testing.T) {
 		_, err := master.DeleteEndpoint(tx, "default-net.default-c-first")
 		return err
 	}))
-	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // triggers the check without a wait
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/", "node1/u2": "AddressInvalid", "node1/u3": "AddressInvalid", "node1/u4": "default/default-net/", "node1/u5": "AddressInvalid"})
 	w.change("free", asking("10.128.0.78"))
 	w.told("free", needsRestart)
 }
 
-// What a namespace says of tenant and network counts for new pods, what it says of the group for all.
+// A namespace's tenant and network apply to new pods, its group to all.
 func TestAPodThatLivesStaysWhateverItsNamespaceSays(t *testing.T) {
 	networks := map[string]string{"front": "net", "back": "net", "far": "other"}
 	before := mastercfg.K8sPod{Tenant: "red", Network: "net", Group: "front"}

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// What a switch does not do of a policy is told, and that it does at last.
+// A policy that a switch does not enforce is reported, and so is the end of that.
 func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -43,16 +43,16 @@ func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 	w.told("db", isEnforced)
 
-	// A policy that goes takes its trouble along.
+	// A deleted policy has no trouble.
 	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
 	w.wantTroubles(c, "networkpolicy shop/db PolicyNotEnforced")
 	w.must(nil, policies.Delete(t.Context(), "db", metav1.DeleteOptions{}))
 	w.wantTroubles(c, []string{}...)
-	create() // another one of its name
+	create() // another one with its name
 	w.wantTroubles(c, "networkpolicy shop/db PolicyNotEnforced")
 }
 
-// The next leader tells what the one before has begun to tell.
+// The next leader continues what the previous one has begun to report.
 func TestThatAPolicyIsDoneAtLastIsToldByTheNextLeader(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -73,7 +73,7 @@ func TestThatAPolicyIsDoneAtLastIsToldByTheNextLeader(t *testing.T) {
 	w.wantNoted()
 }
 
-// A store that takes nothing for a while makes no more events.
+// A store that refuses writes for a while causes no additional events.
 func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()
@@ -113,8 +113,8 @@ func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	}
 }
 
-// What nodes have refused of a policy that was deleted and made again at once is not said of the new one, until a node
-// has looked at that one's rules.
+// Refusals of a policy that was deleted and recreated at once are not reported for the new one, until a node has
+// evaluated the new one's rules.
 func TestARefusalIsNotSaidOfAnotherPolicyOfTheName(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()
@@ -144,11 +144,11 @@ func TestARefusalIsNotSaidOfAnotherPolicyOfTheName(t *testing.T) {
 	told(1)
 	w.enforced.set("node1", 5, id)
 	told(2)
-	w.enforced.set("node1", 4, id) // a word that was late: of this policy it was told already
+	w.enforced.set("node1", 4, id) // a late report: it was already reported for this policy
 	told(2)
 }
 
-// wantNoted waits until nodes are noted as those that have refused these policies.
+// wantNoted waits until exactly these policies are recorded as refused by nodes.
 func (w *world) wantNoted(policies ...string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -167,7 +167,7 @@ func (w *world) wantNoted(policies ...string) {
 	})
 }
 
-// Of a node that has been given up nothing is known: that its record is gone is no word that it does what a policy says.
+// The state of a released node is unknown: the deletion of its record does not mean that it enforces a policy.
 func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")
@@ -184,7 +184,7 @@ func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	delete(w.enforced.of, "node1")
 	w.enforced.mu.Unlock()
 	w.wantTroubles(c, []string{}...)
-	for _, more := range [][]string{{ofNetworkPolicy + "shop/cache"}, nil} { // another one's story goes on meanwhile
+	for _, more := range [][]string{{ofNetworkPolicy + "shop/cache"}, nil} { // reports about another policy continue meanwhile
 		w.enforced.set("node2", 1, more...)
 		w.told("cache", map[bool]string{true: isEnforced, false: notEnforced}[more == nil])
 	}
@@ -200,7 +200,7 @@ func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	w.enforced.set("node1", 1)
 	w.told("db", isEnforced)
 
-	// What a node said counts no more when Kubernetes does not have it, though its record is there still.
+	// A node's report no longer counts when Kubernetes does not have the node, even if the record still exists.
 	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/cache")
 	w.wantNoted("networkpolicy/shop/cache")
 	w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), "node1", metav1.DeleteOptions{}))

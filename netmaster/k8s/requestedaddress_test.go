@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// asking is a pod that asks for an address, and for a group unless that is empty.
+// asking returns a change that requests an address, and a group unless that is empty.
 func asking(address, group string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Annotations = map[string]string{mastercfg.IPv4Annotation: address}
@@ -25,7 +25,8 @@ func asking(address, group string) func(*corev1.Pod) {
 	}
 }
 
-// An address that no ADD would get is refused when the pod is placed, with what to do: what the allocator hands out decides.
+// An address that no ADD could get is refused when the pod is placed, with a remedy: the rules of the allocator
+// apply.
 func TestAnAddressThatNobodyHandsOutIsRefused(t *testing.T) {
 	w := grouped(t)
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
@@ -53,7 +54,8 @@ func TestAnAddressThatNobodyHandsOutIsRefused(t *testing.T) {
 	}
 }
 
-// An address that a pod asks for is its own from when it is placed: no other pod is placed with it, and nobody gets it without asking.
+// An address that a pod requests is reserved from its placement on: no other pod is placed with it, and none gets
+// it without a request.
 func TestAnAddressThatAPodAsksForIsItsOwn(t *testing.T) {
 	w := grouped(t)
 	w.follow()
@@ -67,18 +69,18 @@ func TestAnAddressThatAPodAsksForIsItsOwn(t *testing.T) {
 	w.wantAddresses("c-other 10.128.0.3")
 	w.attached("first", "node1", "10.128.0.2", "")
 
-	// A pod that is finished does not need it any more.
+	// A pod that has finished no longer needs it.
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 		_, err := master.DeleteEndpoint(tx, "default-net.default-c-first")
 		return err
 	}))
 	w.change("first", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // triggers the check without a wait
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/u1": "default/default-net/", "node1/u2": "default/default-net/"})
 }
 
-// A network or a group that is made anew may have another range. A pod that waits to start with an address of the one
-// before is judged again, though nothing of it changes; one that runs keeps what it has.
+// A recreated network or group may have another range. A pod that waits to start with an address of the old one is
+// placed again, even if it has not changed; a running one keeps its address.
 func TestAPodThatHasNotStartedLosesAnAddressThatNobodyHandsOutAnyMore(t *testing.T) {
 	w := grouped(t)
 	w.follow()
@@ -94,11 +96,11 @@ func TestAPodThatHasNotStartedLosesAnAddressThatNobodyHandsOutAnyMore(t *testing
 	w.want(map[string]string{"node1/u0": "AddressInvalid", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
 	w.toldThat("waits", "AddressInvalid", "pod shop/waits: requested address 10.128.7.4 is reserved or out of range in pool 10.128.7.6-10.128.7.9")
 	w.ranged("10.128.7.1-10.128.7.4")
-	w.change("waits", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.change("waits", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // triggers the check without a wait
 	w.want(map[string]string{"node1/u0": "default/default-net/ranged", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
 }
 
-// An endpoint of the node that nobody can read does not keep a pod from having what it asks for.
+// An endpoint of the node with an unreadable record does not keep a pod from its requested address.
 func TestAnUnreadableEndpointIsNoMatterOfOtherPods(t *testing.T) {
 	w := grouped(t)
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
@@ -110,7 +112,7 @@ func TestAnUnreadableEndpointIsNoMatterOfOtherPods(t *testing.T) {
 	w.want(map[string]string{"node1/u0": "default/default-net/ranged"})
 }
 
-// ranged makes group ranged anew, with another range.
+// ranged recreates group ranged with another range.
 func (w *world) ranged(pool string) {
 	w.Helper()
 	group := &contivmodel.EndpointGroup{TenantName: "default", NetworkName: "default-net", GroupName: "ranged", IPPool: pool}
@@ -129,7 +131,7 @@ func (w *world) ranged(pool string) {
 	}
 }
 
-// wantAddresses are those of endpoints: "container address".
+// wantAddresses waits until the endpoints have these addresses: "container address".
 func (w *world) wantAddresses(want ...string) {
 	w.Helper()
 	got := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// slow makes the next writing of policies take until it is ended. It comes before the controller runs.
+// slow makes the next write of policies last until end is called. It must be created before the controller runs.
 type slow struct {
 	next   atomic.Bool
 	begun  chan struct{}
@@ -56,8 +56,8 @@ func (w *world) record(uid string) (record mastercfg.K8sPod) {
 	return record
 }
 
-// What selects a new pod may have come while other policies are written, which can take seconds. The pod is placed
-// meanwhile, and isolated until its class is known.
+// A policy that selects a new pod may arrive while other policies are written, which can take seconds. The pod is
+// placed meanwhile, and isolated until its class is known.
 func TestAPodThatComesAfterItsPolicyIsIsolatedWhileOthersAreWritten(t *testing.T) {
 	labelled := func(app string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
@@ -72,7 +72,7 @@ func TestAPodThatComesAfterItsPolicyIsIsolatedWhileOthersAreWritten(t *testing.T
 	}
 	for name, c := range map[string]struct {
 		before, meanwhile func(w *world)
-		known             func(c *Controller) bool // what has come meanwhile is in the caches
+		known             func(c *Controller) bool // the change made meanwhile is in the caches
 		policies          []string
 	}{
 		"a policy comes": {
@@ -125,7 +125,7 @@ func TestAPodThatComesAfterItsPolicyIsIsolatedWhileOthersAreWritten(t *testing.T
 			}
 			leader := w.controller()
 			slow := slowWrites(leader)
-			defer slow.end() // before the controller, which waits for it
+			defer slow.end() // before the end of the controller, which waits for it
 			w.run(leader)
 			w.begun(leader)
 
@@ -144,7 +144,7 @@ func TestAPodThatComesAfterItsPolicyIsIsolatedWhileOthersAreWritten(t *testing.T
 	}
 }
 
-// label gives a namespace one more label.
+// label adds a label to a namespace.
 func (w *world) label(namespace, label string) {
 	w.Helper()
 	n, err := w.client.CoreV1().Namespaces().Get(w.Context(), namespace, metav1.GetOptions{})
@@ -152,11 +152,11 @@ func (w *world) label(namespace, label string) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels[label], n.ResourceVersion = "yes", n.ResourceVersion+"1" // which the fake API server leaves to its clients
+	n.Labels[label], n.ResourceVersion = "yes", n.ResourceVersion+"1" // the fake API server does not increment it
 	w.must(w.client.CoreV1().Namespaces().Update(w.Context(), n, metav1.UpdateOptions{}))
 }
 
-// What is not understood of a policy, or refused, keeps no pod waiting: its class is known when it is placed.
+// Policies that are not supported, or refused, do not delay pods: their class is known when they are placed.
 func TestPoliciesThatAreNotUnderstoodKeepNoPodWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.served().Store(true)

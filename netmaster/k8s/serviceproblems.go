@@ -29,7 +29,7 @@ const (
 	affinityTooLong = "AffinityTooLong"
 )
 
-// externalUsed is the note on external IPs, which the owner of a service has chosen: no other part of a service
+// externalUsed returns the note on external IPs, which the owner of a service has chosen: no other part of a service
 // attracts packets that may be for others.
 func externalUsed(served mastercfg.K8sService) string {
 	if len(served.External) == 0 {
@@ -54,7 +54,7 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 	return texts
 }
 
-// shortenedAffinity is the note on a service whose affinity timeout is longer than a switch keeps affinity.
+// shortenedAffinity returns the note on a service whose affinity timeout is longer than a switch keeps affinity.
 func shortenedAffinity(s mastercfg.K8sService) string {
 	if s.Affinity <= pipeline.MaxAffinity {
 		return ""
@@ -63,7 +63,7 @@ func shortenedAffinity(s mastercfg.K8sService) string {
 		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity)
 }
 
-// invalidAddresses is the problem of backends in slices whose address is invalid or cannot be that of one host.
+// invalidAddresses returns the problem of backends in slices whose address is invalid or cannot be that of one host.
 // Slices of type FQDN are reported by unmatched.
 func invalidAddresses(objects []any) (texts []string) {
 	var odd []string

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// service makes a service of namespace shop with ports "name=number".
+// service creates or updates a service of namespace shop with ports "name=number".
 func (w *world) service(name string, change func(*corev1.Service), ports ...string) {
 	w.Helper()
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7", ClusterIPs: []string{"10.96.0.7"}}}
@@ -42,7 +42,8 @@ func (w *world) service(name string, change func(*corev1.Service), ports ...stri
 	w.must(nil, err)
 }
 
-// slice makes a slice of a service, with one port; members are "address", "address uid" or "address uid node".
+// slice creates or updates a slice of a service, with one port; members are "address", "address uid" or "address
+// uid node".
 func (w *world) slice(name, service, port string, number int32, change func(*discoveryv1.EndpointSlice), members ...string) {
 	w.Helper()
 	s := &discoveryv1.EndpointSlice{
@@ -98,7 +99,7 @@ func TestAServiceIsNotedWithWhoIsBehindIt(t *testing.T) {
 	w.service("web", nil, "http=80", "other=81")
 	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080", "default/shop/web/http/10.128.0.5:8080")
 
-	w.slice("web-2", "web", "http", 8081, nil, "10.128.0.6") // another number of the same name
+	w.slice("web-2", "web", "http", 8081, nil, "10.128.0.6") // another number for the same name
 	w.slice("web-3", "web", "gone", 8081, nil, "10.128.0.6") // a port that the service does not have
 	w.slice("web-4", "web", "other", 0, nil, "10.128.0.6")   // no port
 	w.slice("web-5", "web", "http", 8080, func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeFQDN }, "www.example.org")
@@ -106,7 +107,7 @@ func TestAServiceIsNotedWithWhoIsBehindIt(t *testing.T) {
 	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080", "default/shop/web/http/10.128.0.5:8080", "default/shop/web/http/10.128.0.6:8081")
 	stop()
 
-	w.must(nil, w.client.DiscoveryV1().EndpointSlices("shop").Delete(t.Context(), "web-1", metav1.DeleteOptions{})) // nobody is there
+	w.must(nil, w.client.DiscoveryV1().EndpointSlices("shop").Delete(t.Context(), "web-1", metav1.DeleteOptions{})) // no backends
 	stop = w.follow()
 	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080", "default/shop/web/http/10.128.0.5:8080", "default/shop/web/http/10.128.0.6:8081")
 	for _, away := range []func(*corev1.Service){
@@ -128,8 +129,8 @@ func TestAServiceIsNotedWithWhoIsBehindIt(t *testing.T) {
 	w.wantServices()
 }
 
-// Equal names in two tenants are not the same address: each tenant has its own pods behind a
-// service, and addresses that belong to none are behind all of them.
+// Equal names in two tenants are different services: each tenant has its own pods behind a service, and addresses
+// without a tenant are behind all of them.
 func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})
@@ -144,17 +145,17 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1", "192.0.2.1")
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80",
 		"blue/shop/web", "blue/shop/web/-/10.128.0.5:80", "blue/shop/web/-/192.0.2.1:80")
-	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.6 u2 node1") // nobody knows u2
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.6 u2 node1") // u2 is unknown
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80",
-		"blue/shop/web", "blue/shop/web/-/10.128.0.5:80", "blue/shop/web/-/192.0.2.1:80") // who has left keeps connections
-	// Who has no pod behind a service that all tenants reach has none of his own.
+		"blue/shop/web", "blue/shop/web/-/10.128.0.5:80", "blue/shop/web/-/192.0.2.1:80") // a removed backend keeps connections
+	// A tenant without pods behind a service that all tenants reach has no service of its own.
 	w.slice("all-1", "all", "", 80, nil, "10.128.0.5 u1 node1")
 	w.service("all", nil, "=80")
 	one := []string{"default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80",
 		"blue/shop/all", "blue/shop/all/-/10.128.0.5:80", "blue/shop/web", "blue/shop/web/-/10.128.0.5:80", "blue/shop/web/-/192.0.2.1:80"}
 	w.wantServices(append([]string{"default/shop/all"}, one...)...)
 	w.service("all", func(s *corev1.Service) { s.Annotations = map[string]string{mastercfg.SharedAnnotation: "true"} }, "=80")
-	// Whoever edits a service does not open it to all tenants, unless its namespace lets him.
+	// Editing a service does not open it to all tenants, unless its namespace allows that.
 	w.told("all", "SharingNotAllowed")
 	w.wantServices(append([]string{"default/shop/all"}, one...)...)
 	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
@@ -162,8 +163,8 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.wantServices(one...)
 }
 
-// Who may write slices in a namespace brings his service into no tenant by naming a pod of another namespace. One of his own
-// tenant is served as an address without a pod would be.
+// The authors of slices in a namespace cannot bring a service into another tenant by naming a pod of another
+// namespace. Such a pod in the own tenant is served like an address without a pod.
 func TestASliceThatNamesAPodOfAnotherNamespaceStaysInItsTenant(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})
@@ -179,7 +180,7 @@ func TestASliceThatNamesAPodOfAnotherNamespaceStaysInItsTenant(t *testing.T) {
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/10.128.0.8:80")
 }
 
-// A slice made by hand may leave out the node of a pod that it names: the pod is served, and is nobody's neighbour.
+// A manually created slice may omit the node of a pod that it names: the pod is served, and is on no node.
 func TestABackendWithoutANodeIsServed(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-0", "u0", "node1", nil)
@@ -198,7 +199,7 @@ func TestABackendWithoutANodeIsServed(t *testing.T) {
 	}
 }
 
-// backend reads one that service web has for the default tenant at its port without a name; an empty one: it is not there.
+// backend returns a backend of service web in the default tenant at its unnamed port; empty if there is none.
 func (w *world) backend(at string) (b mastercfg.K8sBackend) {
 	w.Helper()
 	w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
@@ -211,7 +212,7 @@ func (w *world) backend(at string) (b mastercfg.K8sBackend) {
 	return b
 }
 
-// An external address is looked at again after a minute, which puts off no earlier look.
+// An external address is checked again after a minute, which does not delay an earlier check.
 func TestAServiceIsLookedAtAgainForTheFirstOfItsReasons(t *testing.T) {
 	w := newWorld(t)
 	w.service("plain", nil, "=80")
@@ -219,10 +220,10 @@ func TestAServiceIsLookedAtAgainForTheFirstOfItsReasons(t *testing.T) {
 	external := func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2"} }
 	w.service("external", external, "=80")
 	w.service("both", external, "=81")
-	w.slice("waits-1", "waits", "", 80, nil, "10.128.0.4 u0 node1") // nobody knows u0
+	w.slice("waits-1", "waits", "", 80, nil, "10.128.0.4 u0 node1") // u0 is unknown
 	w.slice("both-1", "both", "", 80, nil, "10.128.0.4 u0 node1")
 	c := w.controller()
-	c.recorder = events.NewFakeRecorder(10) // they use externalIPs
+	c.recorder = events.NewFakeRecorder(10) // for the events about externalIPs
 	services := c.reconcilers[slices.IndexFunc(c.reconcilers, func(r *reconciler) bool { return r.kind == "service" })]
 	w.must(nil, services.subscribe())
 	defer services.queue.ShutDown()
@@ -235,7 +236,7 @@ func TestAServiceIsLookedAtAgainForTheFirstOfItsReasons(t *testing.T) {
 	}
 }
 
-// A service has the tenant that its namespace says, as long as that can be one.
+// A service is in the tenant of its namespace, as long as that is allowed.
 func TestAServiceFollowsItsNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.follow()
@@ -255,7 +256,7 @@ func TestAServiceFollowsItsNamespace(t *testing.T) {
 	}
 }
 
-// Hosts are served by one tenant's backends: those of the namespace, if it has some.
+// Hosts are served by one tenant's backends: the namespace's tenant, if it has some.
 func TestHostsAreServedByOneTenant(t *testing.T) {
 	some := []backend{{}}
 	for _, c := range []struct {
@@ -310,7 +311,7 @@ func TestACopyOfABackendThatStaysWins(t *testing.T) {
 	}
 }
 
-// A port of a slice is that of a service if name and protocol are the same; where it names none, it is of TCP.
+// A slice's port is that of a service if name and protocol are equal; the default protocol is TCP.
 func TestAPortOfASliceIsFoundByNameAndProtocol(t *testing.T) {
 	name, number, udp, tcp := "dns", int32(53), corev1.ProtocolUDP, corev1.ProtocolTCP
 	for _, c := range []struct {
@@ -326,8 +327,8 @@ func TestAPortOfASliceIsFoundByNameAndProtocol(t *testing.T) {
 	}
 }
 
-// The cache has slices in no order. Of copies that stay, that of the newest slice wins, of one second the first by name: what is noted
-// does not change from look to look.
+// The order of slices in the cache is random. Of several copies of a backend that stay, that of the newest slice
+// counts, of equal times the first by name: so the record does not change from check to check.
 func TestOfCopiesOfABackendTheNewestWins(t *testing.T) {
 	port, number, ready, no := "http", int32(8080), true, false
 	node1, node2 := "node1", "node2"
@@ -349,7 +350,7 @@ func TestOfCopiesOfABackendTheNewestWins(t *testing.T) {
 	}
 }
 
-// A node without an address in the cluster is known by those that it has elsewhere, as it is to kubelet.
+// A node without an internal address is known by its external ones, as in kubelet.
 func TestANodeIsKnownByItsAddressesInTheCluster(t *testing.T) {
 	external := corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.5"}
 	internal := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// keys are those below all prefixes of what leaders write of Kubernetes.
+// keys returns the keys below all prefixes of a leader's Kubernetes records.
 func (w *world) keys() (all []string) {
 	w.Helper()
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
@@ -20,7 +20,7 @@ func (w *world) keys() (all []string) {
 			mastercfg.K8sNodePrefix, mastercfg.K8sClassPrefix, mastercfg.K8sPolicyPrefix, mastercfg.K8sRefusedPrefix} {
 			r.Range(prefix, func(key string, _ []byte) bool {
 				if prefix == mastercfg.K8sClassPrefix && forms[prefix](key[len(prefix):], nil) {
-					key = prefix + "some" // a pod whose record was damaged gets another number
+					key = prefix + "some" // a pod with a damaged record gets another number
 				}
 				all = append(all, key)
 				return true
@@ -60,7 +60,7 @@ func TestRecordsThatSayNothingOfAnObjectGo(t *testing.T) {
 		tx.Put(mastercfg.K8sPolicyPrefix+"networkpolicy/shop/gone", []byte("not JSON"))
 		tx.Put(mastercfg.K8sRefusedPrefix+"networkpolicy/shop/db", []byte("not JSON"))
 		tx.Put(mastercfg.K8sClassKey(4711), []byte("not JSON"))
-		// Of what lives, and is written anew.
+		// Damaged records of existing objects, which are written again.
 		for _, key := range []string{mastercfg.K8sPodKey("node1", "u1"), mastercfg.K8sPolicyPrefix + "networkpolicy/shop/db", mastercfg.K8sEpochKey,
 			mastercfg.K8sServiceKey("default", "shop", "web")} {
 			tx.Put(key, []byte("not JSON"))

@@ -12,9 +12,9 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// What is planned for a pod may be written when another one has its name, as of a StatefulSet. That one is of the class
-// of its own labels at any moment: with the one of before it would be open for as long as the next writing takes, or
-// isolated.
+// A planned record of a pod may be written when another pod has its name, as of a StatefulSet. The new pod must
+// always have the class of its own labels: with the former one's it would be open, or isolated, until the next
+// write.
 func TestWhatWasPlannedForAPodIsNotWrittenForTheNextOneOfItsName(t *testing.T) {
 	for name, c := range map[string]struct{ before, now string }{
 		"the one of before was open":     {"web", "db"},

@@ -51,7 +51,8 @@ func (t tenantBackends) ofTenant(tenant string) []backend {
 	return slices.Concat(t.of[tenant], t.everywhere)
 }
 
-// otherTenants describes a service whose pods belong to several tenants; empty: they belong to one. home is the tenant of its namespace.
+// otherTenants describes a service whose pods belong to several tenants; empty: they belong to one. home is the
+// tenant of its namespace.
 func (t tenantBackends) otherTenants(home string) string {
 	var tenants []string
 	for _, tenant := range slices.Sorted(maps.Keys(t.of)) {
@@ -66,7 +67,7 @@ func (t tenantBackends) otherTenants(home string) string {
 		"if that is not what you want, let its selector find pods of one tenant, and give each tenant a service of its own", strings.Join(tenants, ", "), t.tenantForHosts(home))
 }
 
-// tenantForHosts is the tenant whose backends serve processes of nodes: that of the namespace, unless only
+// tenantForHosts returns the tenant whose backends serve processes of nodes: that of the namespace, unless only
 // other tenants have backends.
 func (t tenantBackends) tenantForHosts(home string) string {
 	if home != "" && len(t.ofTenant(home)) > 0 {
@@ -80,8 +81,9 @@ func (t tenantBackends) tenantForHosts(home string) string {
 	return home
 }
 
-// noteVirtual notes a backend that is no pod and whose address is the cluster address of a service: packets are translated once. It
-// stays a backend, as such a range may have been made over addresses that others have, such as an API server.
+// noteVirtual notes a backend that is no pod and whose address is the cluster address of a service: packets are
+// translated once. It stays a backend, as such a range may have been made over addresses that others have, such as
+// an API server.
 func (b *balancer) noteVirtual(nowhere map[netip.Addr]string, one backend) error {
 	if one.Pod != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// A tenant that names namespaces takes pods and services of these only, whatever other namespaces say of themselves.
+// A tenant with a list of namespaces accepts pods and services of these only, whatever other namespaces say.
 func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
 	w := newWorld(t)
 	tenant := func(namespaces string) {
@@ -30,9 +30,9 @@ func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
 
 	tenant("other")
 	w.pod("web-1", "u1", "node1", nil)
-	w.want(map[string]string{"node1/u0": "blue/default-net/", "node1/u1": "TenantNotAllowed"}) // who has a place keeps it
+	w.want(map[string]string{"node1/u0": "blue/default-net/", "node1/u1": "TenantNotAllowed"}) // a placed pod keeps its place
 
-	w.wantServices() // though nothing of Kubernetes has changed
+	w.wantServices() // without a change in Kubernetes
 	tenant("")
 	w.wantServices("blue/shop/web")
 	tenant("other")
@@ -42,7 +42,7 @@ func TestATenantIsForTheNamespacesThatItNames(t *testing.T) {
 	w.wantServices("blue/shop/web")
 }
 
-// Until there is the tenant that a namespace names, nobody knows whether it is for that.
+// Until the tenant of a namespace exists, it is not known whether it accepts the namespace.
 func TestATenantThatComesIsForTheNamespacesThatItNames(t *testing.T) {
 	w := newWorld(t)
 	w.follow()

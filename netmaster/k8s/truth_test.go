@@ -17,14 +17,14 @@ import (
 	"github.com/contiv/netplugin/test/k8s/netpol"
 )
 
-// What is written about policies means what the API's documentation says: hundreds of policies, each of
-// which follows from another, every pod to every other, against an oracle that knows neither classes nor rules.
+// Written rules mean what the API's documentation says of policies: hundreds of policies, each derived from
+// another, every pod to every other, against an oracle without classes and rules.
 func TestWhatIsWrittenMeansWhatPoliciesSay(t *testing.T) {
 	seed := rand.Uint64()
 	truth(t, seed, 240)
 }
 
-// truth compares as many steps of one world.
+// truth compares a number of steps of one world.
 func truth(t *testing.T, seed uint64, steps int) {
 	w, engine := netpol.NewWorld(), classes.New()
 	for i := range w.Pods {
@@ -62,7 +62,7 @@ func truth(t *testing.T, seed uint64, steps int) {
 								continue
 							}
 							if wrong++; wrong < 5 {
-								policies, _ := json.Marshal(w.Policies) // it is what the API server gets
+								policies, _ := json.Marshal(w.Policies) // as the API server gets it
 								t.Errorf("seed %d, step %d: %s/%s to %s/%s, %s %d, IPv6 %v: %+v, %+v, want %v\n%s\nrules %+v", seed, step,
 									from.Namespace, from.Name, to.Namespace, to.Name, protocol, port, v6, out, in, want, policies, state.Policies)
 							}
@@ -74,7 +74,7 @@ func truth(t *testing.T, seed uint64, steps int) {
 	})
 }
 
-// tellWorld tells the engine all, as the leader does after a change that it has missed.
+// tellWorld passes all objects to the engine, as the leader does after a change that it has missed.
 func tellWorld(t *testing.T, engine *classes.Engine, w *netpol.World, policies map[string]bool) {
 	for name, labels := range w.Namespaces {
 		engine.SetNamespace(name, labels)

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// unmatchedGrace is how long slices may mismatch their service until that is reported: controllers change slices some time
-// after services.
+// unmatchedGrace is how long slices may mismatch their service until that is reported: controllers change slices
+// some time after services.
 const unmatchedGrace = 10 * time.Second
 
 // unmatchedSince is a reason why backends of a service are not served, and since when.
@@ -25,8 +25,8 @@ type unmatchedSince struct {
 	at  time.Time
 }
 
-// unmatched counts backends in slices to which no port, or no address, of their service leads, and returns the reason for the first
-// slice by name. record has the addresses of the service.
+// unmatched counts backends in slices to which no port, or no address, of their service leads, and returns the
+// reason for the first slice by name. record has the addresses of the service.
 func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []any) (count int, first string) {
 	if len(service.Spec.Ports) == 0 {
 		return 0, "" // none could match; the API server lets in none such that has an address
@@ -54,8 +54,8 @@ func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []a
 	return count, first
 }
 
-// mismatch is why a slice, or a port of its service in it, is not served, with a remedy; empty if it is. ports are those of the
-// service. A slice may have other ports as well.
+// mismatch returns why a slice, or a port of its service in it, is not served, with a remedy; empty if it is.
+// ports are those of the service. A slice may have other ports as well.
 func mismatch(service *corev1.Service, ports map[portID]struct{}, record mastercfg.K8sService, slice *discoveryv1.EndpointSlice) (why string) {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return "is of addressType FQDN, and nobody looks names up; let it be of IPv4 or IPv6, with addresses"
@@ -86,8 +86,9 @@ func mismatch(service *corev1.Service, ports map[portID]struct{}, record masterc
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
 
-// unservedBackends is the problem of a service's backends that are not served: mismatched ones after unmatchedGrace, those that are not
-// reached, for the reasons in nowhere, after the balancer's grace. again is after how long to call it again; 0: no need.
+// unservedBackends returns the problem of a service's backends that are not served: mismatched ones after
+// unmatchedGrace, those that are not reached, for the reasons in nowhere, after the balancer's grace. again is
+// after how long to call it again; 0: no need.
 func (b *balancer) unservedBackends(service string, nowhere map[netip.Addr]string, mismatched int, mismatch string, now time.Time) (problems []string, again time.Duration) {
 	count, why := 0, ""
 	if mismatch == "" {
@@ -111,14 +112,14 @@ func (b *balancer) unservedBackends(service string, nowhere map[netip.Addr]strin
 	return problems, again
 }
 
-// unknownAddressText is the reason why a backend at an address without a known owner is not served.
+// unknownAddressText returns the reason why a backend at an address without a known owner is not served.
 func unknownAddressText(address netip.Addr) string {
 	return fmt.Sprintf("%s is said to be of a pod (targetRef) that is not there, or of another tenant, "+
 		"or has no place in the network; name the pod that has the address, or none if it is no pod's", address)
 }
 
-// unreachedBackends records since when backends of a service are not reached, and returns those that are not for the balancer's grace,
-// sorted.
+// unreachedBackends records since when backends of a service are not reached, and returns those that are not for
+// the balancer's grace, sorted.
 func (b *balancer) unreachedBackends(service string, addresses map[netip.Addr]string, now time.Time) (long []netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Whatever of slices leads nowhere, the event of their service says why, and what to do.
+// For every endpoint of a slice that is not served, the event of its service says why, and what to do.
 func TestBackendsThatNoPortOfAServiceLeadsToAreTold(t *testing.T) {
 	type object = discoveryv1.EndpointSlice
 	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Name: "http", Port: 80}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53}}}}
@@ -61,7 +61,7 @@ func TestBackendsThatNoPortOfAServiceLeadsToAreTold(t *testing.T) {
 		"of nobody":  {[]any{slice("web", func(s *object) { s.Endpoints = nil })}, ""},
 		"of several": {[]any{slice("b", nil, port("x", &number, nil), port("y", &number, nil)), ok, slice("a", nil, port("http", nil, nil))}, `4 backends are not served, the first because EndpointSlice a has no number for port "http" of TCP; give it one of 1 to 65535`},
 	} {
-		for range 2 { // in whatever order
+		for range 2 { // in any order
 			slices.Reverse(c.objects)
 			count, why := unmatched(service, record, c.objects)
 			if got := fmt.Sprintf("%d backends are not served, the first because %s", count, why); count > 0 && got != c.want || (count == 0) != (c.want == "") {
@@ -71,11 +71,11 @@ func TestBackendsThatNoPortOfAServiceLeadsToAreTold(t *testing.T) {
 	}
 }
 
-// A port of a service and those of its slices do not change at once: what matches a moment later is not told, nor are
-// slices without a service.
+// Ports of a service and of its slices do not change at the same time: a mismatch of a moment is not reported, and
+// neither are slices without a service.
 func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	w := newWorld(t)
-	w.slice("other-1", "other", "", 80, nil, "192.0.2.1") // there is no such service
+	w.slice("other-1", "other", "", 80, nil, "192.0.2.1") // the service does not exist
 	w.service("web", nil, "http=80")
 	w.slice("web-1", "web", "http", 80, nil, "192.0.2.1")
 	w.service("odd", nil, "http=81")
@@ -87,7 +87,7 @@ func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	w.slice("web-1", "web", "www", 80, nil, "192.0.2.1")
 	w.toldThat("odd", "BackendNotServed", `1 backends are not served, the first because EndpointSlice odd-1 has port "htp" of TCP`)
 	w.wantTroubles(c, "service shop/odd BackendNotServed")
-	w.slice("odd-1", "odd", "http", 80, nil, "192.0.2.1", "10.128.0.9 u9 node1") // nobody knows u9
+	w.slice("odd-1", "odd", "http", 80, nil, "192.0.2.1", "10.128.0.9 u9 node1") // u9 is unknown
 	w.toldThat("odd", "BackendNotServed", "1 backends are not served, the first because 10.128.0.9 is said to be of a pod (targetRef) that is not there")
 	w.slice("odd-1", "odd", "http", 80, nil, "192.0.2.1")
 	w.wantTroubles(c, []string{}...)
@@ -100,8 +100,8 @@ func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	}
 }
 
-// As with kube-proxy, a packet is translated once: behind the cluster address of a service nobody is reached by another service. A
-// range of services may lie over addresses of others, so such a backend stays.
+// As with kube-proxy, a packet is translated once: a backend at the cluster address of a service does not reach
+// the other service. A range of services may contain addresses of others, so such a backend remains.
 func TestBackendsAtClusterAddressesAreTold(t *testing.T) {
 	w := newWorld(t)
 	at := func(address string) func(*corev1.Service) {
@@ -124,7 +124,7 @@ func TestBackendsAtClusterAddressesAreTold(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
-// A service may be given the address of a backend later, which no event tells the backend's service.
+// The address of a backend may be assigned to a service later, without an event for the backend's service.
 func TestBackendsInRangesOfServicesAreLookedAtAgain(t *testing.T) {
 	ranges := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Networking().V1().ServiceCIDRs().Informer()
 	if err := ranges.GetStore().Add(serviceCIDR("10.96.0.0/16", "fd00:96::/108")); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/classes"
 )
 
-// wantTroubles waits until these are the objects with troubles, and why.
+// wantTroubles waits until these are the objects with troubles, and the reasons.
 func (w *world) wantTroubles(c *Controller, want ...string) {
 	w.Helper()
 	w.eventually(func() error {
@@ -49,7 +49,8 @@ func TestTroublesAreToldAsLongAsTheyHold(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
-// What events have told once stays a trouble while it holds, however often all is looked at.
+// A trouble that an event has reported remains while it lasts, without another event, however often everything is
+// checked.
 func TestAnAuditForgetsNoTroubleAndTellsNoneAgain(t *testing.T) {
 	w := newWorld(t)
 	w.namespace("foreign", map[string]string{"io.contiv.tenant": "blue"})
@@ -73,7 +74,7 @@ func TestAnAuditForgetsNoTroubleAndTellsNoneAgain(t *testing.T) {
 	w.wantTroubles(c, "networkpolicy shop/large PolicyTooLarge", "networkpolicy shop/strange PeerInOtherTenant", "service shop/web PortNotServed")
 	w.must(nil, c.audit(c.reconcilers...))
 	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	create("stranger", foreign) // comes after the audit
+	create("stranger", foreign) // arrives after the audit
 	w.wantTroubles(c, "networkpolicy shop/large PolicyTooLarge", "networkpolicy shop/strange PeerInOtherTenant", "networkpolicy shop/stranger PeerInOtherTenant")
 	for name, reason := range map[string]string{"large": "PolicyTooLarge", "strange": "PeerInOtherTenant", "web": "PortNotServed"} {
 		if n := w.told(name, reason); n != 1 {
@@ -85,7 +86,7 @@ func TestAnAuditForgetsNoTroubleAndTellsNoneAgain(t *testing.T) {
 	w.wantTroubles(c, "networkpolicy shop/stranger PeerInOtherTenant")
 }
 
-// The API server refuses events with longer texts.
+// The API server rejects events with longer texts.
 func TestEventsAreNotLongerThanTheAPIServerTakes(t *testing.T) {
 	w := newWorld(t)
 	odd := corev1.Protocol("ÄÖÜ")

@@ -259,7 +259,7 @@ func counterTerms(key string, _ []byte) []string {
 	return []string{counterTerm + strings.TrimPrefix(key, mastercfg.IPv4CounterPrefix)}
 }
 
-// networkNumbers are the tags of a network.
+// networkNumbers returns the tags of a network.
 func networkNumbers(n *struct {
 	PktTagType        string
 	PktTag, ExtPktTag int
@@ -278,7 +278,7 @@ func tenantTerms(n *struct{ Tenant, NwType string }) []string {
 	return []string{tenantTerm + n.Tenant}
 }
 
-// groupNumbers are the id of a group and its VLAN: that of its network, or in a fabric its own.
+// groupNumbers returns the id of a group and its VLAN: that of its network, or in a fabric its own.
 func groupNumbers(g *struct {
 	EndpointGroupID int
 	PktTagType      string

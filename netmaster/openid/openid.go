@@ -1,15 +1,13 @@
 // Package openid authenticates users by an OpenID Connect provider.
 //
-// A user goes to the provider with a browser, which comes back to netctl on the user's
-// machine with a code (the authorization code flow of RFC 6749, with PKCE, RFC 7636,
-// and a redirect to loopback, RFC 8252). netmaster exchanges the code for an ID token:
-// the client's secret and the token are seen by netmaster and the provider only.
+// A user visits the provider with a browser, which is redirected to netctl on the user's machine with a code (the
+// authorization code flow of RFC 6749, with PKCE, RFC 7636, and a redirect to loopback, RFC 8252). netmaster
+// exchanges the code for an ID token: only netmaster and the provider see the client's secret and the token.
 //
-// The provider's metadata and keys are cached for an hour; an unknown key is asked
-// for at once, as providers rotate theirs. All of it has limits of time and of size: a
-// provider that is away, slow or lying costs logins by it, and nothing else. Anybody may
-// begin a login, so the provider is asked for its metadata once at a time, and not again for some
-// seconds after that has failed.
+// The provider's metadata and keys are cached for an hour; an unknown key is requested at once, as providers
+// rotate theirs. All of it has limits of time and size: a provider that is unavailable, slow or malicious only
+// makes its logins fail. Any client may begin a login, so there is only one request for the metadata at a time,
+// and none for some seconds after a failure.
 package openid
 
 import (
@@ -33,50 +31,50 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Limits of what a provider may do to a login.
+// Limits for a provider.
 const (
 	timeLimit = 5 * time.Second // of one request
 	mostBytes = 1 << 20         // of one answer
-	keptFor   = time.Hour       // what it says of itself
-	failedFor = 5 * time.Second // until it is asked for that again, where it did not say it
+	keptFor   = time.Hour       // metadata
+	failedFor = 5 * time.Second // until the next attempt after a failure
 )
 
-// Config is how a provider is reached, and what it is asked for.
+// Config is the configuration of a provider and its client.
 type Config struct {
-	Issuer       string      // https URL, as it is in its tokens
-	ClientID     string      // by which it knows this cluster
-	ClientSecret secret.Text // empty: the client is a public one
-	Authorities  string      // PEM, by which its certificate is known; empty: those of the system
-	NameClaim    string      // that has the name of a person
-	GroupsClaim  string      // that has the groups
-	Scopes       []string    // beside openid
+	Issuer       string      // https URL, as in its tokens
+	ClientID     string      // of this cluster
+	ClientSecret secret.Text // empty: a public client
+	Authorities  string      // PEM, the CAs of its certificate; empty: the system's
+	NameClaim    string      // claim with the user name
+	GroupsClaim  string      // claim with the groups
+	Scopes       []string    // besides openid
 }
 
-// Provider is one that is asked. It may be used by many at a time.
+// Provider is a client of a provider. It may be used concurrently.
 type Provider struct {
 	config Config
 	now    func() time.Time
 	client *http.Client
 
-	asking singleflight.Group // by which the two below are read and written
+	asking singleflight.Group // guards the two below
 	known  *discovered
 	failed *failure
 }
 
-// failure is why a provider did not say anything of itself.
+// failure is the last failure to get the metadata.
 type failure struct {
 	err   error
 	since time.Time
 }
 
-// discovered is what a provider says of itself.
+// discovered is the provider's metadata.
 type discovered struct {
 	provider *oidc.Provider
 	endpoint oauth2.Endpoint
 	since    time.Time
 }
 
-// New prepares one; nobody is asked yet.
+// New returns a client; it sends no request yet.
 func New(config Config, now func() time.Time) (*Provider, error) {
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if config.Authorities != "" {
@@ -88,23 +86,22 @@ func New(config Config, now func() time.Time) (*Provider, error) {
 	return &Provider{config: config, now: now, client: &http.Client{
 		Timeout:   timeLimit,
 		Transport: bounding{&http.Transport{TLSClientConfig: security, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { // to where nobody has configured it
+		CheckRedirect: func(*http.Request, []*http.Request) error { // to an address that is not configured
 			return errors.New("it redirects to elsewhere")
 		},
 	}}, nil
 }
 
-// Config is what the provider was made of.
+// Config returns the provider's configuration.
 func (p *Provider) Config() Config { return p.config }
 
-// Format implements fmt.Formatter: package fmt would print the secret below a field that is
-// not exported.
+// Format implements fmt.Formatter: package fmt would print the secret, as it is below an unexported field.
 func (p *Provider) Format(out fmt.State, _ rune) { _, _ = io.WriteString(out, p.config.Issuer) } // as fmt does itself
 
-// Close lets connections to the provider go.
+// Close closes idle connections to the provider.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// AuthURL is where browsers are sent.
+// AuthURL returns the URL of the provider's login page.
 func (p *Provider) AuthURL(ctx context.Context) (string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -113,16 +110,16 @@ func (p *Provider) AuthURL(ctx context.Context) (string, error) {
 	return d.endpoint.AuthURL, nil
 }
 
-// Proof is what a browser has come back with, and what its way began with.
+// Proof is what a browser has brought back, and the secrets of the login's beginning.
 type Proof struct {
 	Code     string
 	Verifier string // of PKCE
-	Redirect string // where the browser came to
+	Redirect string // redirect URL of the login
 	Nonce    string
 }
 
-// Person tells who it is that a proof is of. It fails as denied if it is of nobody, and as
-// unavailable if the provider does not say.
+// Person returns the user that a proof authenticates. Errors: fault.Denied if it is invalid, fault.Unavailable if
+// the provider does not answer.
 func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -140,7 +137,7 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	token, err := d.provider.Verifier(&oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}).Verify(ctx, raw)
 	if err != nil {
 		var down *url.Error
-		if errors.As(err, &down) || ctx.Err() != nil { // the keys cannot be had
+		if errors.As(err, &down) || ctx.Err() != nil { // the keys are not available
 			return Person{}, p.unavailable(err)
 		}
 		return Person{}, p.denied(err)
@@ -152,18 +149,18 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	return who, nil
 }
 
-// algorithms are those by which ID tokens may be signed: with the private key of a pair whose
-// public one the provider shows. Whoever knows a public key could make a token of any other.
+// algorithms are the accepted signatures of ID tokens: all by a private key, with a published public key. With an
+// HMAC, anyone who knows the public key could make a token.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// within tells whether something that has begun still holds; the clock may have been put back.
+// within reports whether less than limit has passed since a time; false if the clock was set back.
 func (p *Provider) within(limit time.Duration, since time.Time) bool {
 	age := p.now().Sub(since)
 	return age >= 0 && age < limit
 }
 
-// discover is what the provider says of itself, not older than an hour. All who ask at a time
-// wait for one answer, at most timeLimit.
+// discover returns the provider's metadata, not older than an hour. Concurrent callers wait for one request, at
+// most timeLimit.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	found, err, _ := p.asking.Do("", func() (any, error) {
 		switch {
@@ -172,7 +169,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 		case p.failed != nil && p.within(failedFor, p.failed.since):
 			return nil, p.failed.err
 		}
-		found, err := p.ask(context.WithoutCancel(ctx)) // others wait, too
+		found, err := p.ask(context.WithoutCancel(ctx)) // other callers wait, too
 		if err != nil {
 			p.failed = &failure{err, p.now()}
 			return nil, err
@@ -186,7 +183,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return found.(*discovered), nil
 }
 
-// ask has the provider say what it is.
+// ask requests the provider's metadata.
 func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
@@ -205,18 +202,18 @@ func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 			return nil, p.unavailable(fmt.Errorf("it names %q, which is no https URL", address))
 		}
 	}
-	found.endpoint.AuthStyle = oauth2.AuthStyleInHeader // what is meant where it says nothing
+	found.endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default
 	if p.config.ClientSecret == "" || len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
 		found.endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return found, nil
 }
 
-// refused tells a code that is not good from a provider that cannot be asked.
+// refused returns fault.Denied for an invalid code, and fault.Unavailable for other errors of the provider.
 func (p *Provider) refused(err error) error {
 	var said *oauth2.RetrieveError
 	if errors.As(err, &said) {
-		err = fmt.Errorf("it says %s: %s %s", said.Response.Status, said.ErrorCode, said.ErrorDescription) // not what else is in the answer
+		err = fmt.Errorf("it says %s: %s %s", said.Response.Status, said.ErrorCode, said.ErrorDescription) // without the rest of the answer
 		if said.ErrorCode == "invalid_grant" {
 			return p.denied(err)
 		}
@@ -232,7 +229,7 @@ func (p *Provider) denied(err error) error {
 	return fault.New(fault.Denied, "issuer %s: %s", p.config.Issuer, short(err))
 }
 
-// short is the beginning of an error, in which there may be whole answers.
+// short returns the beginning of an error, which may contain whole answers.
 func short(err error) string {
 	const most = 300
 	text := strings.ToValidUTF8(err.Error(), "?")
@@ -242,7 +239,7 @@ func short(err error) string {
 	return text
 }
 
-// bounding ends answers that are too long.
+// bounding limits the size of answers.
 type bounding struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -254,12 +251,12 @@ func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is what http.Client asks for.
+// CloseIdleConnections is called by http.Client.
 func (b bounding) CloseIdleConnections() {
 	b.RoundTripper.(*http.Transport).CloseIdleConnections()
 }
 
-// bounded is a body that fails after so many bytes.
+// bounded is a body that returns an error after a number of bytes.
 type bounded struct {
 	io.ReadCloser
 	left int

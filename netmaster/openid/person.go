@@ -14,16 +14,16 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Person is who has logged in at a provider. The name and those of groups begin with
+// Person is a user who has logged in at a provider. The user name and those of groups have the prefix
 // mastercfg.OpenIDPrefix.
 type Person struct {
 	Name   string
 	Groups []string
 }
 
-// Limits of what a token says.
+// Limits for tokens.
 const (
-	longestName   = 128 // bytes; of a person
+	longestName   = 128 // bytes of a user name
 	longestGroup  = 256
 	mostGroups    = 500
 	clocksDiffer  = 10 * time.Minute // at most, between the provider and this machine
@@ -31,7 +31,7 @@ const (
 	verifiedClaim = "email_verified"
 )
 
-// read takes from a token, whose signature, issuer and audience are right, who it is about.
+// read returns the user of a token with verified signature, issuer and audience.
 func (p *Provider) read(token *oidc.IDToken, nonce string) (who Person, err error) {
 	var claims map[string]json.RawMessage
 	if err := token.Claims(&claims); err != nil {
@@ -53,7 +53,7 @@ func (p *Provider) read(token *oidc.IDToken, nonce string) (who Person, err erro
 	return who, err
 }
 
-// inTime refuses a token that was not made just now. Clocks may differ a little.
+// inTime returns an error for a token that was not issued just now. Clocks may differ a little.
 func (p *Provider) inTime(token *oidc.IDToken, claims map[string]json.RawMessage) error {
 	now := p.now()
 	if ahead := token.IssuedAt.Sub(now); ahead.Abs() > clocksDiffer {
@@ -71,8 +71,8 @@ func (p *Provider) inTime(token *oidc.IDToken, claims map[string]json.RawMessage
 	return nil
 }
 
-// name is that of a person, as the claim has it. An address of e-mail that the provider has
-// not verified is anybody's.
+// name returns the user name from its claim. An e-mail address that the provider has not verified may belong to
+// another user, and is an error.
 func (p *Provider) name(claims map[string]json.RawMessage) (string, error) {
 	name, err := text(claims, p.config.NameClaim)
 	if err != nil || name == "" {
@@ -87,7 +87,7 @@ func (p *Provider) name(claims map[string]json.RawMessage) (string, error) {
 	return mastercfg.OpenIDPrefix + name, nil
 }
 
-// groups are those of a claim: a list of texts, or one text. Without the claim there are none.
+// groups returns the groups of a claim: a list of strings, or one string. Without the claim there are none.
 func groups(claims map[string]json.RawMessage, claim string) ([]string, error) {
 	raw := claims[claim]
 	if raw == nil || string(raw) == "null" {
@@ -115,7 +115,7 @@ func groups(claims map[string]json.RawMessage, claim string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// text is a claim; empty without it.
+// text returns a string claim; empty if it is missing.
 func text(claims map[string]json.RawMessage, claim string) (s string, err error) {
 	if raw := claims[claim]; raw != nil {
 		err = json.Unmarshal(raw, &s)

@@ -1,14 +1,13 @@
-// Package owncert is certificates that operators bring themselves: one that netmaster
-// serves with under some names, and authorities whose certificates authenticate users.
+// Package owncert has the operator's own certificates: one that netmaster presents for some names, and CAs for
+// certificates of users.
 //
-// They are beside those of the cluster (package pki). Nodes and netmasters dial addresses
-// and are shown the cluster's own certificate; clients that dial a name in the operator's certificate are
-// shown that. Certificates of the operator's authorities stand for users only: for the one that the URI
-// in them names (package identity), or that a line of a file does. Nodes and netmasters that join are
-// given a certificate by the cluster.
+// They complement those of the cluster (package pki). Nodes and netmasters dial addresses and get the cluster's
+// own certificate; clients that dial a name in the operator's certificate get that. Certificates of the operator's
+// CAs authenticate users only: the one named by the URI in them (package identity), or by a line of a file. Nodes
+// and netmasters that join get a certificate from the cluster.
 //
-// The files are read again from time to time, all of them together or not at all. If they
-// cannot be used, that is logged, and what was used before stays in use.
+// The files are read again from time to time, all of them together or not at all. If they are invalid, that is
+// logged, and the previous contents remain in use.
 package owncert
 
 import (
@@ -26,14 +25,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Files are the paths; empty ones mean that there is none.
+// Files are the paths of the files; empty: there is none.
 type Files struct {
-	Cert, Key string // shown to clients
-	ClientCA  string // authorities of users
+	Cert, Key string // presented to clients
+	ClientCA  string // CAs of users
 	Map       string // users by key or subject, see readMap
 }
 
-// Check refuses files that mean nothing without each other. Errors are fault.Invalid.
+// Check returns fault.Invalid for files that are useless without each other.
 func (f Files) Check() error {
 	switch {
 	case (f.Cert == "") != (f.Key == ""):
@@ -44,21 +43,21 @@ func (f Files) Check() error {
 	return nil
 }
 
-// Certs are what the files have held when they could last be used.
+// Certs are the last valid contents of the files.
 type Certs struct {
 	files Files
 	log   *logrus.Entry
 	held  atomic.Pointer[held]
 }
 
-// held is what is used at a time.
+// held is one version of the contents.
 type held struct {
 	shown       *tls.Certificate // nil: none
 	authorities []*x509.Certificate
 	users       users
 }
 
-// Open reads the files. Those that cannot be used are a fault.Invalid that names them.
+// Open reads the files; fault.Invalid with the name of an invalid one.
 func Open(files Files, log *logrus.Entry) (*Certs, error) {
 	c := &Certs{files: files, log: log}
 	now, err := files.read()
@@ -99,10 +98,10 @@ func (f Files) read() (*held, error) {
 	return h, nil
 }
 
-// rereadAfter is how often the files are read.
+// rereadAfter is the interval of reading the files.
 const rereadAfter = time.Minute
 
-// Run reads the files again each minute, and when it is told to, until ctx ends.
+// Run reads the files again each minute, and on each signal from now, until ctx ends.
 func (c *Certs) Run(ctx context.Context, now <-chan os.Signal) {
 	tick := time.NewTicker(rereadAfter)
 	defer tick.Stop()
@@ -129,10 +128,10 @@ func (c *Certs) reread() {
 	}
 }
 
-// Shown is the certificate for clients; nil: there is none.
+// Shown returns the certificate for clients; nil if there is none.
 func (c *Certs) Shown() *tls.Certificate { return c.held.Load().shown }
 
-// For is the certificate for a client that asks for a name, if it has that name; nil otherwise.
+// For returns the certificate for a client that requests a name, if it has that name; nil otherwise.
 func (c *Certs) For(name string) *tls.Certificate {
 	shown := c.Shown()
 	if shown == nil || name == "" || shown.Leaf.VerifyHostname(name) != nil {
@@ -141,20 +140,20 @@ func (c *Certs) For(name string) *tls.Certificate {
 	return shown
 }
 
-// Trusts tells whether there are authorities of users.
+// Trusts reports whether there are CAs of users.
 func (c *Certs) Trusts() bool { return c.held.Load().authorities != nil }
 
-// Edition is what the files have held when they were read. One that is equal to another is the same.
+// Edition is a version of the contents. Two editions are equal if they are the same version.
 type Edition struct{ held *held }
 
-// Edition is the present one.
+// Edition returns the present version.
 func (c *Certs) Edition() Edition { return Edition{c.held.Load()} }
 
-// Authorities are those of users.
+// Authorities returns the CAs of users.
 func (e Edition) Authorities() []*x509.Certificate { return e.held.authorities }
 
-// Verify tells which user of a cluster a certificate of the operator's authorities stands
-// for. Anything else is a fault.Unauthenticated that says what is wrong.
+// Verify returns the user of a cluster that a certificate of the operator's CAs authenticates; otherwise
+// fault.Unauthenticated with the reason.
 func (c *Certs) Verify(cluster string, chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	h := c.held.Load()
 	trust := pki.Trust{Cluster: cluster, Authorities: h.authorities, Use: x509.ExtKeyUsageClientAuth}

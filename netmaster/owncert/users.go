@@ -9,19 +9,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// users are names of users by what their certificates have.
+// users are user names by subject or key hash of their certificates.
 type users map[string]string
 
-// keyPrefix marks the hash of a public key, as pki.KeyHash makes it. All else is a subject.
+// keyPrefix is the prefix of the hash of a public key (pki.KeyHash). Everything else is a subject.
 const keyPrefix = "key:"
 
-// readMap reads lines of a user and what the user's certificate has, the subject in the
-// form of RFC 2253 or the SHA-256 of the public key:
+// readMap parses lines of a user name and the identification of the user's certificate, the subject in the form of
+// RFC 2253 or the SHA-256 of the public key:
 //
 //	alice  CN=Alice Ames,OU=Network,O=Example
 //	bob    key:0f5c...
 //
-// Empty lines, and those that begin with #, say nothing. Errors are fault.Invalid.
+// Empty lines, and those that begin with #, are ignored. Errors are fault.Invalid.
 func readMap(text string) (users, error) {
 	found := users{}
 	number := 0
@@ -43,7 +43,7 @@ func readMap(text string) (users, error) {
 	return found, nil
 }
 
-// of is the user that a certificate stands for.
+// of returns the user of a certificate.
 func (u users) of(c *x509.Certificate) (name string, mapped bool) {
 	if name, mapped = u[keyPrefix+pki.KeyHash(c)]; !mapped {
 		name, mapped = u[c.Subject.String()]

@@ -1,15 +1,14 @@
-// Package podjoin lets daemons that run in pods of Kubernetes join their cluster with the token of their
-// service account, so that nobody has to give them a join token.
+// Package podjoin lets daemons that run in pods of Kubernetes join their cluster with the token of their service
+// account, so that they need no join token.
 //
-// Kubernetes knows which pod runs on which node, and gives each a token of its service
-// account that says so. The token is for an audience of its own, so that the API server itself
-// does not take it, and is bound to the pod, so that it ends with that. A daemon shows it to a
-// netmaster, which asks the API server whose it is (Vouch): a netplugin joins as the node that
-// its pod is on and as no other, a netmaster is given the authorities.
+// Kubernetes knows on which node each pod runs, and gives it a token of its service account that says so. The
+// token has an audience of its own, so that the API server itself does not accept it, and is bound to the pod, so
+// that it expires with the pod. A daemon presents it to a netmaster, which has the API server review it (Vouch): a
+// netplugin joins as the node of its pod and as no other, a netmaster receives the CAs.
 //
-// What the daemon believes netmasters by is in a ConfigMap of their namespace, which the leader
-// writes (Publish). It is no secret, and whoever may write it already decides what runs on the
-// nodes.
+// The CA certificates by which the daemon verifies netmasters are in a ConfigMap of their namespace, which the
+// leader writes (Publish). They are not secret, and anyone who may write the ConfigMap can already decide what
+// runs on the nodes.
 package podjoin
 
 import (
@@ -30,9 +29,9 @@ import (
 )
 
 const (
-	// ConfigMap has the authorities of netmasters, as PEM.
+	// ConfigMap is the name of the ConfigMap with the CA certificates of netmasters, as PEM.
 	ConfigMap = "contiv-authorities"
-	// Key is where they are in it.
+	// Key is their key in the ConfigMap.
 	Key = "authorities.crt"
 )
 
@@ -42,21 +41,20 @@ const (
 	nodes   = "contiv-netplugin"
 )
 
-// nodeOfToken is where the API server says on which node the pod of a token is.
+// nodeOfToken is the key in a token review of the node of the token's pod.
 const nodeOfToken = "authentication.kubernetes.io/node-name"
 
-// maxToken is more than a token of a service account has, in bytes.
+// maxToken is a bound above the length of any service account token, in bytes.
 const maxToken = 16 << 10
 
-// Cluster is the Kubernetes that vouches for our daemons.
+// Cluster is the Kubernetes cluster that authenticates our daemons.
 type Cluster struct {
 	Client    kubernetes.Interface
 	Namespace string // of our service accounts and of the ConfigMap
 }
 
-// Vouch tells which daemon a token is of: the node or the netmaster on the node of its pod.
-// Errors are fault.Denied for tokens that are of nobody's, fault.Unavailable where the API
-// server does not tell.
+// Vouch returns the daemon of a token: the node, or the netmaster on the node, of its pod. Errors: fault.Denied
+// for a token of no daemon, fault.Unavailable if the API server does not answer.
 func (c Cluster) Vouch(ctx context.Context, token string) (identity.Identity, error) {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return identity.Identity{}, denied("it is neither one of netctl token create nor one of a service account")
@@ -69,7 +67,7 @@ func (c Cluster) Vouch(ctx context.Context, token string) (identity.Identity, er
 	return c.holder(review.Status)
 }
 
-// holder is whom the API server says that a token is of.
+// holder returns the daemon that the API server names in a token review.
 func (c Cluster) holder(said authenticationv1.TokenReviewStatus) (identity.Identity, error) {
 	if !said.Authenticated || !slices.Contains(said.Audiences, mastercfg.JoinAudience) {
 		return identity.Identity{}, denied("Kubernetes does not know it as one for audience %s", mastercfg.JoinAudience)
@@ -84,7 +82,7 @@ func (c Cluster) holder(said authenticationv1.TokenReviewStatus) (identity.Ident
 	return identity.Identity{}, denied("it does not say on which node its pod is: want one that kubelet has put into a pod, of Kubernetes 1.30 or later")
 }
 
-// user is how the API server calls a service account.
+// user returns the API server's user name of a service account.
 func (c Cluster) user(account string) string {
 	return "system:serviceaccount:" + c.Namespace + ":" + account
 }
@@ -93,13 +91,13 @@ func denied(format string, args ...any) error {
 	return fault.New(fault.Denied, "join token: "+format, args...)
 }
 
-// Anew is the command after which no authorities are written any more, so that a netmaster founds a cluster.
+// Anew returns the command that removes the CA certificates, so that a netmaster founds a new cluster.
 func (c Cluster) Anew() string {
 	return fmt.Sprintf(`kubectl --namespace %s patch configmap %s --type merge --patch '{"data":null}'`, c.Namespace, ConfigMap)
 }
 
-// Authorities are those that the leader has written for who joins. Errors: fault.NotFound while
-// it has not, fault.Unavailable where the API server does not tell.
+// Authorities returns the CA certificates that the leader has published for joining daemons. Errors:
+// fault.NotFound before it has, fault.Unavailable if the API server does not answer.
 func (c Cluster) Authorities(ctx context.Context) (*x509.CertPool, error) {
 	written, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if err != nil {

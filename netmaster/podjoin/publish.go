@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	lookEvery  = time.Second      // for other authorities
-	writeEvery = 10 * time.Minute // in case that somebody has changed what was written
+	lookEvery  = time.Second      // check for changed CAs
+	writeEvery = 10 * time.Minute // in case the ConfigMap was changed
 	writeTime  = 10 * time.Second // for one request
-	againAfter = 5 * time.Second  // when it has failed
+	againAfter = 5 * time.Second  // after a failure
 )
 
-// Publish writes the authorities where pods find them, and again when there are others,
-// until ctx ends. authorities returns them as PEM; nothing: there are none yet.
+// Publish writes the CA certificates to the ConfigMap for pods, and again when they change, until ctx ends.
+// authorities returns them as PEM; empty: none exist yet.
 func (c Cluster) Publish(ctx context.Context, authorities func() string, log *logrus.Entry) {
 	var written, said string
 	var due time.Time

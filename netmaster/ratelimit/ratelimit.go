@@ -1,8 +1,8 @@
-// Package ratelimit limits the requests of each client: how many a second, and how many of those that last it has at once. So no
-// client slows down the others, whatever it asks, and however often.
+// Package ratelimit limits the requests of each client: how many a second, and how many long-lasting ones at once.
+// So no client slows down the others, whatever it requests, and however often.
 //
-// A client is a name that the caller chooses: an identity, or the address of a client without
-// one. Nothing is kept of clients that have been silent for a moment. What all clients have together is a Semaphore.
+// A client is a name that the caller chooses: an identity, or the address of a client without one. Clients that
+// have been idle for a moment are not remembered. A limit for all clients together is a Semaphore.
 package ratelimit
 
 import (
@@ -12,18 +12,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Lasting is a kind of request that lasts.
+// Lasting is a kind of long-lasting request.
 type Lasting int
 
 // The kinds.
 const (
 	Watch      Lasting = iota
 	Apply              // many changes at once
-	LongAnswer         // one that takes long to make, or is kept until its client has read it
+	LongAnswer         // takes long to compute, or is retained until its client has read it
 	kinds
 )
 
-// Limits are what one client may have.
+// Limits are the limits of one client.
 type Limits struct {
 	Rate  rate.Limit // requests per second; rate.Inf: any number
 	Burst int        // at once
@@ -31,12 +31,12 @@ type Limits struct {
 }
 
 const (
-	// patience is how long a request waits that comes a little too early: clients that wait for each answer
-	// are slowed down by it and see no refusal.
+	// patience is the longest delay of a request above the rate. Clients that wait for each answer are thus slowed
+	// down and never refused.
 	patience = time.Second
-	// remembered is how many clients there can be; the others share what one may have.
+	// remembered is the largest number of clients; further ones share the limits of one.
 	remembered = 1 << 16
-	// sweepEvery is how often all clients are looked through while there are as many as there can be.
+	// sweepEvery is how often all clients are checked for idle ones while there are as many as possible.
 	sweepEvery = time.Second
 )
 
@@ -46,32 +46,32 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	of      map[string]*client
-	sweepAt int // so many clients are looked through for those that are silent
+	sweepAt int // at this number of clients, idle ones are removed
 	swept   time.Time
 }
 
-// client is what one has done and has.
+// client is the state of one client.
 type client struct {
 	rate  *rate.Limiter
-	last  time.Time // of what rate has counted
+	last  time.Time // latest time passed to rate
 	taken [kinds]int
 	told  [tellings]Told
 }
 
-// New makes a limiter that has seen no client.
+// New returns a limiter without clients.
 func New(limits Limits) *Limiter {
 	return &Limiter{limits: limits, of: map[string]*client{}, sweepAt: 64}
 }
 
-// Request counts a request and returns how long it has to wait until it may be dealt with; ok is
-// false if that is too long, and it is not counted.
+// Request counts a request and returns how long it has to wait. If that is too long, ok is false and the request
+// is not counted.
 func (l *Limiter) Request(name string, now time.Time) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.client(name, now)
 	if now.Before(of.last) {
-		// Requests that look at the clock one after the other may come here in another order, and a Limiter counts
-		// the time between both twice then.
+		// Requests that read the clock one after the other may arrive here in another order, and a Limiter would
+		// count the time between them twice.
 		now = of.last
 	}
 	of.last = now
@@ -83,7 +83,8 @@ func (l *Limiter) Request(name string, now time.Time) (wait time.Duration, ok bo
 	return wait, true
 }
 
-// Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.
+// Take counts a long-lasting request until release is called, once; ok is false if the client has reached its
+// limit.
 func (l *Limiter) Take(name string, kind Lasting, now time.Time) (release func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,15 +100,15 @@ func (l *Limiter) Take(name string, kind Lasting, now time.Time) (release func()
 	}, true
 }
 
-// Tell tells whether something of a client is worth telling, as one of the first or the first one for a while, and
-// how many of the kind were not since the last that was.
+// Tell reports whether an event of a client should be reported, as one of the first or as the first for a while,
+// and returns how many of the kind were not since the last that was.
 func (l *Limiter) Tell(name string, kind Telling, now time.Time) (left int64, worth bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.client(name, now).told[kind].Tell(kind, now)
 }
 
-// client finds one, or makes it. The lock is held.
+// client returns a client, creating it if needed. The lock is held.
 func (l *Limiter) client(name string, now time.Time) *client {
 	if of := l.of[name]; of != nil {
 		return of
@@ -126,7 +127,7 @@ func (l *Limiter) client(name string, now time.Time) *client {
 	return of
 }
 
-// sweep forgets who is silent and has nothing.
+// sweep removes idle clients that hold nothing.
 func (l *Limiter) sweep(now time.Time) {
 	for name, of := range l.of {
 		full := l.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(l.limits.Burst)

@@ -6,10 +6,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Semaphore lets so many work at a time, of all clients together: make(Semaphore, so many).
+// Semaphore limits how many operations run at once, of all clients together: make(Semaphore, limit).
 type Semaphore chan struct{}
 
-// TryAcquire acquires it, until release is called. It does not wait: what says which there are too many of.
+// TryAcquire acquires the semaphore until release is called, without waiting. what names the operations in the
+// error, fault.Unavailable, if there are too many.
 func (s Semaphore) TryAcquire(what string) (release func(), err error) {
 	select {
 	case s <- struct{}{}:
@@ -19,7 +20,7 @@ func (s Semaphore) TryAcquire(what string) (release func(), err error) {
 	}
 }
 
-// Acquire acquires it as soon as it can, until release is called, or fails when ctx ends.
+// Acquire acquires the semaphore as soon as possible, until release is called; an error if ctx ends before.
 func (s Semaphore) Acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case s <- struct{}{}:

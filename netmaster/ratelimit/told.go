@@ -6,30 +6,30 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Telling is a kind of what is told of a client: the first ones, and then one in a while.
+// Telling is a kind of event of a client, of which the first are reported and later ones once in a while.
 type Telling int
 
 // The kinds.
 const (
-	Excess   Telling = iota // the first one
-	Refusal                 // a hundred: they show what somebody tries who is known
-	Forecast                // likewise, of what would have been refused
+	Excess   Telling = iota // only the first is reported at once
+	Refusal                 // the first hundred: they show what a known client attempts
+	Forecast                // likewise, for requests that would have been refused
 	tellings
 )
 
-// toldFirst is how many are told before the others have to wait.
+// toldFirst is how many events are reported before the rate limit applies.
 var toldFirst = [tellings]int{Excess: 1, Refusal: 100, Forecast: 100}
 
-// toldEvery is how often one of those that have to wait is worth telling.
+// toldEvery is the interval of reports beyond those.
 const toldEvery = 10 * time.Second
 
-// Told is what was told of a client of one kind; empty: nothing.
+// Told is the rate limit of reports of one client and kind; zero: none were reported yet.
 type Told struct {
 	room *rate.Limiter
-	left int64 // were not told since the last one that was
+	left int64 // not reported since the last report
 }
 
-// Tell tells whether one more is worth telling, and how many were not since the last that was.
+// Tell reports whether another event should be reported, and returns how many were not since the last report.
 func (t *Told) Tell(kind Telling, now time.Time) (left int64, worth bool) {
 	if t.room == nil {
 		t.room = rate.NewLimiter(rate.Every(toldEvery), toldFirst[kind])
@@ -42,7 +42,7 @@ func (t *Told) Tell(kind Telling, now time.Time) (left int64, worth bool) {
 	return left, true
 }
 
-// silent tells whether nothing has been told for so long that all begins anew.
+// silent reports whether the last reports are so long ago that all rate limits are full again.
 func silent(told [tellings]Told, now time.Time) bool {
 	for kind, t := range told {
 		if t.room != nil && t.room.TokensAt(now) < float64(toldFirst[kind]) {

@@ -181,7 +181,7 @@ func TestAttachRefusesWithTheCause(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			limit := time.Minute
-			if c.kind == fault.Unavailable { // it waits in vain
+			if c.kind == fault.Unavailable { // it waits until the timeout
 				limit = 200 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -234,7 +234,8 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 	})
 }
 
-// Container runtimes ask whether the node is ready with everything else waiting: it is told neither the store's nor a port's time.
+// Container runtimes query readiness while everything else waits: the answer depends neither on the store nor on a
+// port that is being created.
 func TestWhetherANodeIsReadyIsKnownWithoutTheStoreAndWhilePortsAreMade(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -268,7 +269,7 @@ func TestWhetherANodeIsReadyIsKnownWithoutTheStoreAndWhilePortsAreMade(t *testin
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(4 * time.Second): // whoever asks the store gives up after 5
+	case <-time.After(4 * time.Second): // requests to the store time out after 5
 		t.Error("it waits for somebody")
 	}
 	select {
@@ -344,7 +345,7 @@ func TestPeerWhoseAgentIsDownIsRememberedAcrossARestart(t *testing.T) {
 	store.del(vtepKey("192.0.2.2"))
 	store.put(mastercfg.OperEndpointPrefix+"web.blue-2", `{"homingHost":"node2","vtepIP":"192.0.2.2"}`)
 	a := newAgent(store.db, driver)
-	for _, m := range a.mirrors { // as it is before anything was recalled
+	for _, m := range a.mirrors { // before anything was recalled
 		m.complete = true
 	}
 	a.cache.apply(mastercfg.GlobalConfigKey, []byte(globalValue), 1)
@@ -359,7 +360,7 @@ func TestPeerWhoseAgentIsDownIsRememberedAcrossARestart(t *testing.T) {
 	}
 }
 
-// They are more than are asked for one by one; of the last one, most endpoints were never reported.
+// There are more hosts than are looked up one by one; of the last one, most endpoints were never reported.
 func TestManyPeersWhoseAgentsAreDownAreRemembered(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -379,7 +380,7 @@ func TestManyPeersWhoseAgentsAreDownAreRemembered(t *testing.T) {
 	store.put(mastercfg.OperEndpointPrefix+"web.blue-l7", `{"homingHost":"last","vtepIP":"192.0.4.1"}`)
 	startAgent(t, store.db, driver).awaitReady(t)
 	slices.Sort(remote)
-	last := len(blueObjects) - 1 // endpoints stand before the rule
+	last := len(blueObjects) - 1 // endpoints precede the rule
 	expectObjects(t, driver, "all are reached at their last VTEPs", slices.Concat(blueObjects[:last], remote, blueObjects[last:])...)
 }
 
@@ -431,7 +432,7 @@ func TestAgentIsReadyOnlyWhenTheSwitchHasTheState(t *testing.T) {
 	}
 }
 
-// A switch that is connected and takes no changes serves ever less of what it should.
+// A connected switch that accepts no changes falls further and further behind the wanted state.
 func TestAnAgentWhoseSwitchTakesNoChangesIsNotReady(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -448,7 +449,7 @@ func TestAnAgentWhoseSwitchTakesNoChangesIsNotReady(t *testing.T) {
 	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "in line") {
 		t.Errorf("a switch that has refused all it was given: %v", err)
 	}
-	driver.setOwes(time.Time{}) // it has taken all but that network
+	driver.setOwes(time.Time{}) // it has accepted everything except that network
 	a.awaitReady(t)
 	driver.setOwes(time.Now().Add(-owedLong / 2))
 	if err := a.Ready(); err != nil {
@@ -461,10 +462,11 @@ func TestAnAgentWhoseSwitchTakesNoChangesIsNotReady(t *testing.T) {
 	}
 }
 
-// Whoever asks has to know whether only the store is missed, which all nodes may miss at once, or the node's own switch.
+// The error must show whether only the store is unavailable, which may be so on all nodes at once, or the node's
+// own switch does not answer.
 func TestAnAgentWithoutTheStoreTellsWhetherItsSwitchAnswers(t *testing.T) {
 	driver := newRecorder()
-	a := startAgent(t, newEtcd(t).db, driver) // of a store that is not started
+	a := startAgent(t, newEtcd(t).db, driver) // with a store that is not started
 	var unread interface{ StoreUnread() bool }
 	var felt interface{ PodsAffected() bool }
 	err := a.Ready()

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Who comes in by the uplink is served by the providers that this node has, as they come, drain,
-// move and go; in a tunnel's network by nobody.
+// Clients that enter by the uplink are served by the providers on this node, as these are added, drain, move and
+// are removed; in a tunnel's network there are none for them.
 func TestWhoComesInByTheUplinkIsServedByThisNodesProviders(t *testing.T) {
 	const id = "shop:blue"
 	vlan := func(text string) string { return strings.Replace(text, "vxlan", "vlan", 1) }
@@ -67,7 +67,7 @@ func TestWhoComesInByTheUplinkIsServedByThisNodesProviders(t *testing.T) {
 	}
 }
 
-// Endpoints in a tunnel's network of another tenant may have the address of a provider elsewhere.
+// An endpoint in another tenant's network on the tunnel may have the address of a provider on another node.
 func TestAnAddressInATunnelsNetworkServesNobodyOfAVLAN(t *testing.T) {
 	const id = "shop:blue"
 	vlan := func(text string) string { return strings.Replace(text, "vxlan", "vlan", 1) }

@@ -7,9 +7,8 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// BenchmarkFirstEndpointOfALargeTenant is an attachment on a real switch while
-// everything of the tenant has to be programmed for it. The first one counts:
-// run it with -benchtime 1x.
+// BenchmarkFirstEndpointOfALargeTenant measures an attachment on a real switch while all objects of the tenant
+// have to be programmed for it. Only the first attachment counts: run it with -benchtime 1x.
 func BenchmarkFirstEndpointOfALargeTenant(b *testing.B) {
 	const elsewhere, perTxn = 50_000, 100
 	store, sw := newEtcd(b).start(), newSwitch(b)

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// outskirts is a border that notes what it is told.
+// outskirts is a border that records its calls.
 type outskirts struct {
 	mu     sync.Mutex
 	wanted *BGP
@@ -21,7 +21,7 @@ func (o *outskirts) Configure(wanted *BGP) {
 	o.wanted = wanted
 }
 
-// Inspect says what is wanted.
+// Inspect returns the wanted router.
 func (o *outskirts) Inspect() *mastercfg.NodeBgp {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,7 +31,7 @@ func (o *outskirts) Inspect() *mastercfg.NodeBgp {
 	return &mastercfg.NodeBgp{Announced: []string{o.wanted.Link.String()}}
 }
 
-// A node that cannot be the router that the store wants says why: netctl check asks it.
+// A node that cannot be the router that the store wants reports why: netctl check shows it.
 func TestWhyANodeSpeaksNoBGPIsTold(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)

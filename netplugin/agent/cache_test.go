@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// node is a cache with a planner, fed with records in short form.
+// node is a cache with a planner; tests write records to it in short form.
 type node struct {
 	t        *testing.T
 	cache    *cache
@@ -68,7 +68,7 @@ func (n *node) expect(why string, want ...string) {
 	}
 }
 
-// Short forms of records; the network and VRF of tenant blue carry number 1, of red number 2.
+// Short forms of records; the network and VRF of tenant blue have number 1, those of red number 2.
 func netKey(id string) string  { return mastercfg.NetworkPrefix + id }
 func epKey(id string) string   { return mastercfg.EndpointPrefix + id }
 func vrfKey(t string) string   { return mastercfg.VRFPrefix + t }
@@ -79,7 +79,7 @@ func netValue(tenant, more string) string {
 	return `{"tenant":"` + tenant + `","pktTagType":"vxlan","pktTag":1,"extPktTag":11,"subnetIP":"10.1.0.0","subnetLen":16,"gateway":"10.1.0.1"` + more + `}`
 }
 
-// epValue has the MAC address that netmaster gives an IPv4 address.
+// epValue returns the record of an endpoint with the MAC address that netmaster derives from an IPv4 address.
 func epValue(network, host, ip string) string {
 	mac := "02:02:00:00:00:00"
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4() {
@@ -96,7 +96,7 @@ func vtepValue(host, ip string) string { return `{"Hostname":"` + host + `","Hos
 
 const blueRule = "blue:front:blue:p:blue:p:1:inRx"
 
-// blueHere is a node with one endpoint of tenant blue, one of blue's on another node, and a rule.
+// blueHere returns a node with one endpoint of tenant blue, another one of blue on another node, and a rule.
 func blueHere(t *testing.T) *node {
 	n := newNode(t).
 		put(vrfKey("blue"), `{"vrf":1}`).
@@ -165,7 +165,7 @@ func TestVanishedPeerKeepsItsVTEPWhileEndpointsLiveThere(t *testing.T) {
 	n.expect("the held VTEP is forgotten")
 }
 
-// Clients may come in by a node without endpoints, whose agent restarts and whose switch forwards on.
+// Clients may enter by a node without endpoints, whose agent restarts while its switch forwards.
 func TestAPeerStaysWhenItsRegistrationVanishesAndThisNodeIsNone(t *testing.T) {
 	n := newNode(t).put(vtepKey("192.0.2.2"), vtepValue("node2", "192.0.2.2")).put(vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1"))
 	n.expect("another node", "+peer 192.0.2.2")
@@ -215,7 +215,7 @@ func TestWhatIsReadAtAStartIsAsOldAsItsKeys(t *testing.T) {
 	n.expect("what was made first counts", "+peer 192.0.2.2")
 }
 
-// node2 is registered a second time at an address that node3 registers next.
+// A second registration of node2 has an address that node3 registers next.
 func TestARefusedRegistrationRefusesNoOther(t *testing.T) {
 	n := blueHere(t)
 	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
@@ -235,8 +235,8 @@ func TestARefusedRegistrationRefusesNoOther(t *testing.T) {
 	}
 }
 
-// node3 is held at an address that a refused registration of node2 names, and leaves it by
-// the same change that moves node2.
+// node3 is kept at an address that a refused registration of node2 has, and leaves it by the same change that
+// moves node2.
 func TestARefusedAddressIsForgottenOnceItsLastHostLeaves(t *testing.T) {
 	n := blueHere(t)
 	n.put(vtepKey("192.0.2.9"), vtepValue("node3", "192.0.2.9"))
@@ -248,7 +248,7 @@ func TestARefusedAddressIsForgottenOnceItsLastHostLeaves(t *testing.T) {
 	n.expect("node3 has the address of node2", "-peer 192.0.2.9", "+endpoint web.blue-2", "+endpoint web.blue-3", "+peer 192.0.2.8")
 }
 
-// A store that went back counts its revisions from there.
+// A restored store continues from the backup's revision.
 func TestARegistrationOfARestoredStoreIsLaterThanWhatIsKnown(t *testing.T) {
 	n := blueHere(t)
 	n.cache.peers.storeRewound()

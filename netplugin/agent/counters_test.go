@@ -14,7 +14,7 @@ import (
 func TestCountersAreThoseOfWhatIsProgrammedHere(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	store.put(ruleKey("red:r"), ruleValue("red:r", "allow")) // of a tenant that is not here
+	store.put(ruleKey("red:r"), ruleValue("red:r", "allow")) // of a tenant that is not on this node
 	a := startAgent(t, store.db, driver)
 	a.awaitReady(t)
 	rules := map[string]drivers.Count{blueRule: {Packets: 1}}
@@ -41,7 +41,7 @@ func TestCountersAreThoseOfWhatIsProgrammedHere(t *testing.T) {
 	}
 }
 
-// Several ports of a service may lead to the same one of its providers.
+// Several ports of a service may have the same target port.
 func TestWhatIsServedIsToldByPortAndProvider(t *testing.T) {
 	const id = "shop:blue"
 	n := blueHere(t)

@@ -19,8 +19,8 @@ import (
 
 const namesPolicy = `{"spec":"a","rules":[{"tier":0,"out":true,"verdict":"accept","subjects":[7],"nets":["203.0.113.0/24"],"names":["Shop.Example.","*.kubernetes.io"]}]}`
 
-// A rule about names has the addresses that the endpoints of this node were told of, in this agent's life or in the
-// one before, for as long as they count.
+// A rule with names gets the addresses that the endpoints of this node have received, in this run of the agent or
+// the previous one, until they expire.
 func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	policy := mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/names"
@@ -96,13 +96,13 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 	})
 }
 
-// What cannot be written down now is written down later, though nothing new is heard.
+// If the book cannot be saved, that is retried later, even without new answers.
 func TestNamesThatCannotBeWrittenDownAreTriedAgain(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	policy := mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/names"
 	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`, policy, namesPolicy)...)
 	dir := filepath.Join(t.TempDir(), "run")
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where the directory should be
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "names.json")
@@ -120,7 +120,7 @@ func TestNamesThatCannotBeWrittenDownAreTriedAgain(t *testing.T) {
 	})
 }
 
-// plans counts how often a driver is given a rule.
+// plans counts how often a driver gets a rule.
 type plans struct {
 	*recorder
 	rule  pipeline.Key
@@ -136,7 +136,7 @@ func (p *plans) Update(c drivers.Change) {
 	}
 }
 
-// An endpoint that is answered new addresses all the time does not have its rules planned for each.
+// Rules are not planned for each answer while an endpoint receives ever new addresses.
 func TestRulesAreNotPlannedForEachAnswer(t *testing.T) {
 	store := newEtcd(t).start()
 	driver := &plans{recorder: newRecorder(), rule: pipeline.Key{Kind: pipeline.KindTierRule, ID: "clusternetworkpolicy/names#0"}}
@@ -163,7 +163,7 @@ func TestRulesAreNotPlannedForEachAnswer(t *testing.T) {
 	}
 }
 
-// What the name service answers is of interest while there are rules about names.
+// The answers of the name service are copied to the agent while there are rules with names.
 func TestTheNameServiceIsOverheardWhileRulesHaveNames(t *testing.T) {
 	n := kubeNode(t)
 	other := "default/shop/web"

@@ -13,31 +13,31 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// recorder is a driver that keeps what it is given, like a switch would.
+// recorder is a driver that records the objects that it gets, as a switch would.
 type recorder struct {
 	mu       sync.Mutex
 	objects  map[pipeline.Key]pipeline.Object
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
 	used     map[string]bool // endpoints whose link's other end is in a pod
-	asked    int             // how often for all ports
+	asked    int             // number of calls for all ports
 	number   int
-	left     []string        // endpoints whose connections are to end
-	known    []string        // endpoints that exist, as the last change with Replace says
-	added    bool            // a port, since the start
+	left     []string        // endpoints with connections to flush
+	known    []string        // existing endpoints as of the last change with Replace
+	added    bool            // a port was added since the start
 	away     bool            // the switch does not answer
-	lost     bool            // it has nothing of ours
-	owes     time.Time       // since when it takes nothing
-	syncs    int             // how often it was asked whether it has something
+	lost     bool            // it has none of our flows
+	owes     time.Time       // since when it accepts nothing
+	syncs    int             // number of Sync calls
 	refused  pipeline.Key    // an object that the switch refuses
-	slow     map[string]bool // endpoints whose port is never made; set before the start
+	slow     map[string]bool // endpoints whose port is never created; set before the start
 }
 
 func newRecorder() *recorder {
 	return &recorder{objects: make(map[pipeline.Key]pipeline.Object), ports: make(map[string]drivers.Port), used: make(map[string]bool)}
 }
 
-// restarted is a driver that finds the ports of this one.
+// restarted returns a driver that finds the ports of this one.
 func (r *recorder) restarted() *recorder {
 	next := newRecorder()
 	next.ports, next.number = maps.Clone(r.ports), r.number
@@ -81,7 +81,7 @@ func (r *recorder) Sync(_ context.Context, keys ...pipeline.Key) error {
 	return nil
 }
 
-// refuse has the switch refuse an object, and no other.
+// refuse makes the switch refuse one object, and no other.
 func (r *recorder) refuse(key pipeline.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *recorder) PortUsed(epID string) (bool, error) {
 	return r.used[epID], nil
 }
 
-// use has a pod use the port of an endpoint, or none any more.
+// use sets whether a pod uses the port of an endpoint.
 func (r *recorder) use(epID string, used bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *recorder) setAway(away bool) {
 	r.away = away
 }
 
-// has lists what the switch has, "kind id", in order; but for the other nodes.
+// has returns what the switch has, "kind id", sorted, without the other nodes.
 func (r *recorder) has() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func (r *recorder) has() []string {
 	return texts
 }
 
-// object returns what the switch has, nil if nothing.
+// object returns an object of the switch; nil if it has none.
 func (r *recorder) object(key pipeline.Key) pipeline.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +226,7 @@ func (r *recorder) replacements() int {
 	return r.replaced
 }
 
-// gone lists the endpoints whose connections are to end.
+// gone returns the endpoints with connections to flush.
 func (r *recorder) gone() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

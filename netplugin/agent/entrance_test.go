@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A tenant whose service hosts reach is on every node, and the host is told where to lead.
+// A tenant with a service for hosts is programmed on every node, and the host gets the service's translations.
 func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 	const id = "shop:blue"
 	n := newNode(t).
@@ -25,7 +25,7 @@ func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 	if _, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id}); err == nil {
 		t.Error("a node without endpoints of the tenant serves them")
 	}
-	for range 2 { // made, and made again
+	for range 2 { // created, and created again
 		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"],"externalIPs":["198.51.100.80"],"nodePorts":["30080:80:tcp"`))
 		if !n.cache.hostDirty {
 			t.Error("the host is not told")
@@ -61,13 +61,13 @@ func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 0 {
 		t.Errorf("the host leads an address that is not of one host: %+v", in)
 	}
-	n.cache.outside = false // endpoints are served all the same
+	n.cache.outside = false // endpoints are still served
 	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
 	if err != nil || len(o.(pipeline.Service).Ports) != 2 || o.(pipeline.Service).Ports[1].From != pipeline.FromPods {
 		t.Errorf("without a way by the host: %+v, %v", o, err)
 	}
 	n.del(mastercfg.ServiceLBPrefix + id).step()
-	if len(n.planner.given) > 2 || len(n.cache.entered) > 0 { // the way out and the other node stay
+	if len(n.planner.given) > 2 || len(n.cache.entered) > 0 { // the Outside and the other node remain
 		t.Errorf("left: %v, %v", n.planner.given, n.cache.entered)
 	}
 }

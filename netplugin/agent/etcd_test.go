@@ -16,10 +16,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// etcdLimit is what a start may take on a machine that is busy.
+// etcdLimit is the time limit of a start on a busy machine.
 const etcdLimit = time.Minute
 
-// etcd is a process of its own, so that it can be killed, and a connection to it.
+// etcd is a separate etcd process, which can be killed, and a connection to it.
 type etcd struct {
 	t       testing.TB
 	url     string
@@ -60,10 +60,10 @@ func (e *etcd) start() *etcd {
 	return e
 }
 
-// stop kills the store as kill -9 does; its data stays.
+// stop kills the store as kill -9 does; its data remains.
 func (e *etcd) stop() { e.process.Kill() }
 
-// wipe replaces the store by a new one at the same address, which has nothing.
+// wipe replaces the store by a new, empty one at the same address.
 func (e *etcd) wipe() {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
@@ -73,7 +73,7 @@ func (e *etcd) wipe() {
 	}
 }
 
-// backup saves what the store has, for restore.
+// backup saves the store's content for restore.
 func (e *etcd) backup() (file string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
@@ -85,7 +85,7 @@ func (e *etcd) backup() (file string) {
 	return file
 }
 
-// restore replaces the store by a backup of it.
+// restore replaces the store by one from a backup.
 func (e *etcd) restore(file string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
@@ -119,7 +119,7 @@ func (e *etcd) commit(txn objdb.Txn) int64 {
 	return revision
 }
 
-// keys lists the keys below a prefix.
+// keys returns the keys below a prefix.
 func (e *etcd) keys(prefix string) []string {
 	e.t.Helper()
 	kvs, _, err := e.db.List(e.t.Context(), prefix)
@@ -133,7 +133,7 @@ func (e *etcd) keys(prefix string) []string {
 	return keys
 }
 
-// compact makes the store forget everything before a revision.
+// compact compacts the store to a revision.
 func (e *etcd) compact(revision int64) {
 	e.t.Helper()
 	resp, err := http.Post(e.url+"/v3/kv/compaction", "application/json", strings.NewReader(fmt.Sprintf(`{"revision":%d,"physical":true}`, revision)))
@@ -180,7 +180,7 @@ func newWire(t testing.TB, target string) *wire {
 	return w
 }
 
-// set cuts or mends the wire.
+// set cuts or restores the wire.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +220,7 @@ func (w *wire) join(near net.Conn) {
 	both.Wait()
 }
 
-// eventually polls until a check passes, and says in the end why it does not.
+// eventually polls until a check passes, and fails the test with its last error.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A rule is of the direction that packets have which begin connections; those about answers end nothing.
+// A rule belongs to the direction of the packets that begin connections; rules for answers are not final.
 func TestRulesOfATenantWhoseModeIsFinalEndTheJudgementInTheirDirection(t *testing.T) {
 	n := blueHere(t)
 	rules := map[string]pipeline.Ends{blueRule: pipeline.EndsIn}

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// crowd is a bridged network with so many endpoints on this node.
+// crowd returns a bridged network with n endpoints on this node.
 func crowd(n int) (c *cache, ids []string) {
 	c = newCache(me, quiet)
 	for i, pair := range [][2]string{
@@ -25,7 +25,7 @@ func crowd(n int) (c *cache, ids []string) {
 	return c, ids
 }
 
-// refused are those of the first and the last endpoints that the switch cannot flood to.
+// refused returns those of the first and the last endpoints to which the switch cannot flood.
 func refused(t *testing.T, c *cache, ids []string) (without []string) {
 	t.Helper()
 	o, err := c.wanted(pipeline.Key{Kind: pipeline.KindFloodSet, ID: "web.blue"})
@@ -57,7 +57,7 @@ func TestOnlyTheEndpointBeyondWhatCanBeFloodedToIsRefused(t *testing.T) {
 	if got := refused(t, c, ids); !slices.Equal(got, []string{last}) {
 		t.Errorf("refused: %v", got)
 	}
-	// A later change of an older one's record does not make it younger.
+	// A later change of an older endpoint's record does not make the endpoint younger.
 	c.apply(epKey(ids[7]), []byte(epValue("web.blue", me, "10.1.0.7")), 99_999)
 	if got := refused(t, c, ids); !slices.Equal(got, []string{last}) {
 		t.Errorf("an older one has changed; refused: %v", got)

@@ -225,7 +225,7 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// sooner is the earlier of two times; zero means never.
+// sooner returns the earlier of two times; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

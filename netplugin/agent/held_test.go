@@ -40,12 +40,12 @@ func expectUnannounced(t *testing.T, a *running, want ...string) {
 	})
 }
 
-// soon makes the slow loops quick.
+// soon shortens the intervals of slow loops.
 func soon(c *Config) {
 	c.ReapInterval, c.ReapGrace, c.SweepGrace = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 }
 
-// Thousands of keys go at once when services do.
+// Removing services deletes thousands of keys at once.
 func TestADroppedKeyIsNotComparedWithEveryContainer(t *testing.T) {
 	h := newHeld(false)
 	var at Attachment
@@ -147,7 +147,7 @@ func TestWhatAnEarlierRunReportedOfAnEndpointThatTheStoreHasLostGoes(t *testing.
 		t.Run(name, func(t *testing.T) {
 			store, driver := newEtcd(t).start(), newRecorder()
 			store.put(mastercfg.GlobalConfigKey, globalValue)
-			// The summary, by which an agent finds what it has reported, is written later.
+			// The summary, by which an agent finds its reports, is written later.
 			store.put(mastercfg.OperEndpointPrefix+"web.blue-1", `{"id":"web.blue-1"}`)
 			a := newAgent(store.db, driver)
 			a.Hold(Attachment{VRF: vrf,
@@ -217,7 +217,8 @@ func TestKeptNetworkMakesWayForOneWithItsNumbers(t *testing.T) {
 	expectObjects(t, driver, "the tenant with the number wins", "network web.red", "endpoint web.red-1")
 }
 
-// The driver is told at the start who exists, served here or not, unless the store has lost records.
+// At the start the driver gets the ids of all existing endpoints, served here or not, unless the store has lost
+// records.
 func TestDriverIsToldWhoExists(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)
@@ -265,7 +266,8 @@ func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	}
 }
 
-// What was deleted since a backup is there again when that is restored, and its address may be another one's by now.
+// Records deleted since a backup return when it is restored, and their addresses may belong to other endpoints by
+// now.
 func TestEndpointsThatCameBackWithABackupAreFoundAtOnce(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)
@@ -290,8 +292,9 @@ func TestEndpointsThatCameBackWithABackupAreFoundAtOnce(t *testing.T) {
 	})
 }
 
-// A backup is restored that lacks an endpoint, which is deleted then, and after that a later one, which has it. The endpoint is found at
-// once, too: that it was kept for a while, as others might announce it, does not mean that it was in the store.
+// A backup without an endpoint is restored, and later another one, which has it. The endpoint is found unclaimed
+// at once, too: the agent kept it for a while, in case of a late announcement, but that does not mean that it was
+// in the store.
 func TestEndpointsThatWereLostAndCameBackAreFoundAtOnce(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)
@@ -315,7 +318,8 @@ func TestEndpointsThatWereLostAndCameBackAreFoundAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	// Life goes on. Otherwise the later backup would go on where the store is, and look like one more change of it.
+	// Other writes follow. Otherwise the later backup would continue where the store is, and look like one more
+	// change.
 	var went int64
 	for i := range 5 {
 		went = store.put(epKey("web.blue-9"), epValue("web.blue", "elsewhere", fmt.Sprint("10.1.0.", 90+i)))
@@ -330,7 +334,7 @@ func TestEndpointsThatWereLostAndCameBackAreFoundAtOnce(t *testing.T) {
 	})
 }
 
-// The copy of a node's disk knows the boots of the node, and calls itself by its label.
+// A copy of a node's disk has the boots of the node, and the same label.
 func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)
@@ -400,8 +404,8 @@ func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
 	}
 }
 
-// A netmaster shows a node no policies of a tenant that has no endpoint there. Where the container is still here, they hold until the
-// store has its endpoint again.
+// netmaster does not send a node the policies of a tenant without endpoints there. While the container still runs
+// here, they remain in force until the store has its endpoint again.
 func TestAContainerKeepsItsPoliciesUntilTheStoreHasItAgain(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -420,7 +424,7 @@ func TestAContainerKeepsItsPoliciesUntilTheStoreHasItAgain(t *testing.T) {
 	expectObjects(t, driver, "a rule that is deleted goes at once", blueObjects[:3]...)
 }
 
-// So it is when the agent starts while netmaster has given the node up.
+// The same if the agent starts after netmaster has removed the node's endpoints.
 func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -433,7 +437,7 @@ func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 	a := newAgent(store.db, driver, soon, func(c *Config) { c.Shown, c.AnnounceWait = true, time.Minute })
 	a.Hold(at)
 	r := runAgent(t, a)
-	expectUnannounced(t, r, "web.blue-1") // which it is before there is a first state
+	expectUnannounced(t, r, "web.blue-1") // before the first state is complete
 	expectObjects(t, driver, "the switch has what it had", blueObjects...)
 	store.put(blueState...)
 	r.awaitReady(t)
@@ -445,7 +449,7 @@ func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 	}
 }
 
-// What is deleted while the store lacks one of several endpoints of a tenant is not withheld, but deleted.
+// A rule that is deleted while the store lacks one of several endpoints of a tenant is deleted here, too.
 func TestARuleIsDeletedWhileOneOfSeveralContainersIsUnknown(t *testing.T) {
 	h := newHeld(true)
 	for _, name := range []string{"a", "b"} {

@@ -23,7 +23,7 @@ func TestTheHostsOwnEndpointIsReportedWithoutAnyPod(t *testing.T) {
 	a.awaitReady(t)
 	id := mastercfg.EndpointID("contivh1.blue", me)
 	revision := store.put(epKey(id), epValue("contivh1.blue", me, "10.9.0.1"))
-	if _, err := a.Await(t.Context(), id, revision); err != nil { // its record is known before it has a port
+	if _, err := a.Await(t.Context(), id, revision); err != nil { // the record is known before the port exists
 		t.Fatal(err)
 	}
 	expectObjects(t, driver, "the record", "network contivh1.blue", "endpoint "+id)
@@ -39,7 +39,8 @@ func TestTheHostsOwnEndpointIsReportedWithoutAnyPod(t *testing.T) {
 	})
 }
 
-// It has an interface in each infra network, and a route through the gateway of one would be a second way into another.
+// The host has an interface in each infra network; a route through the gateway of one would be a second path to
+// another.
 func TestAHostIsNotLedIntoInfraNetworks(t *testing.T) {
 	n := blueHere(t).
 		put(netKey("contivh1.blue"), infraValue("blue")).
@@ -57,7 +58,7 @@ func TestAHostIsNotLedIntoInfraNetworks(t *testing.T) {
 	}
 }
 
-// changed tells, once, whether what the host is to have may have changed.
+// changed reports, once, whether the host's configuration may have changed.
 func (n *node) changed() bool {
 	defer func() { n.cache.hostDirty = false }()
 	return n.cache.hostDirty
@@ -99,7 +100,7 @@ func TestAHostReachesTheOtherNetworksOfItsTenant(t *testing.T) {
 	}
 }
 
-// Kubernetes has the primary address of each version of IP first; the host is told when they are others.
+// Kubernetes puts the primary address of each IP family first; the host is notified when they change.
 func TestAHostIsToldByWhichAddressesKubernetesKnowsIt(t *testing.T) {
 	n := blueHere(t)
 	n.changed()
@@ -184,7 +185,8 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 	}
 }
 
-// The address by which an entry says that a machine is reached goes into rules of all hosts as text, and a zone is any text.
+// The address by which an entry reaches a machine is written into rules of all hosts as text, and a zone may be
+// any text.
 func TestAMachineIsReachedAtAnAddressOfOneHost(t *testing.T) {
 	n := newNode(t)
 	for _, bad := range []string{"fe80::1%eth0", "fe80::1%} flush ruleset", "0.0.0.0", "ff02::1"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// That a pod has no record says that it is deleted only while the store is followed, and has not lost any.
+// A missing record means a deleted pod only while the store is followed and has lost no records.
 func TestThatAPodHasNoRecordIsKnownFromACompleteStoreOnly(t *testing.T) {
 	store := newEtcd(t).start()
 	pod, gone := mastercfg.K8sPodKey(me, "u1"), mastercfg.K8sPodKey(me, "u2")
@@ -27,7 +27,7 @@ func TestThatAPodHasNoRecordIsKnownFromACompleteStoreOnly(t *testing.T) {
 	says("no netmaster has set up the store", "u1", false, false)
 	store.put(append(blueState, pod, `{"uid":"u1","grace":30}`, gone, `{"uid":"u2","grace":30}`)...)
 	says("a pod is there", "u1", true, true)
-	store.put(vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1")) // the agent begins to follow the store before it is registered
+	store.put(vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1")) // the agent follows the store before it is registered
 	store.del(gone)
 	says("a pod is deleted", "u2", false, true)
 	store.put(gone, `{"uid":"u2","grace":30}`)

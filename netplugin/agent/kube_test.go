@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// kubeNode is node1 with a pod of the default tenant and a way out.
+// kubeNode returns node1 with a pod of the default tenant and an Outside.
 func kubeNode(t *testing.T) *node {
 	n := newNode(t).
 		put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16"}`).
@@ -39,7 +39,7 @@ func (n *node) backend(port, address, node string) *node {
 	return n.put(mastercfg.K8sBackendKey("default", "shop", "web", port, netip.MustParseAddrPort(address)), string(value))
 }
 
-// served says who serves which clients at which address.
+// served returns the backends by clients and address.
 func (n *node) served() (all []string) {
 	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
 	if err != nil {
@@ -127,7 +127,8 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	}
 }
 
-// Hosts are pods' neighbours in the default tenant only: to cluster addresses of other tenants they come by the way out.
+// Hosts are neighbours of pods in the default tenant only: to cluster addresses of other tenants they go through
+// the Outside.
 func TestTheHostIsLedToClusterAddressesOfOtherTenants(t *testing.T) {
 	addr := netip.MustParseAddr
 	n := kubeNode(t).put(vrfKey("blue"), `{"vrf":2}`).put(netKey("web.blue"), netValue("blue", ""))
@@ -163,7 +164,7 @@ func TestTheHostIsLedToClusterAddressesOfOtherTenants(t *testing.T) {
 	}
 }
 
-// Whoever opens a service to all of IPv4 does not mean to close it to IPv6; whoever opens it to some does.
+// A range of all IPv4 addresses does not close the service to IPv6; a smaller one does.
 func TestARangeOfEverybodyIsNone(t *testing.T) {
 	n := kubeNode(t)
 	for text, want := range map[string][2]string{ // for IPv4 and IPv6
@@ -188,7 +189,7 @@ func TestARangeOfEverybodyIsNone(t *testing.T) {
 	}
 }
 
-// Which network of the tenant a service is reached by does not matter; without any it waits.
+// A service may be reached through any network of its tenant; without one it waits.
 func TestAServiceOfKubernetesWaitsForANetworkOfItsTenant(t *testing.T) {
 	n := kubeNode(t).kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Protocol: "UDP", Port: 53}}})
 	n.wantServed("pods 10.96.0.7:53 17: []")
@@ -216,7 +217,7 @@ func TestTheHostIsLedToTheRangesOfServices(t *testing.T) {
 	}
 }
 
-// Pods that policies isolate reach their own node, but not what its ports lead to.
+// Pods isolated by policies reach their own node, but not ports of it that lead elsewhere.
 func TestTheSwitchKnowsItsNodeAndThePortsThatLeadElsewhere(t *testing.T) {
 	n := kubeNode(t)
 	knows := func(when, want string) {
@@ -257,7 +258,7 @@ func TestTheSwitchKnowsItsNodeAndThePortsThatLeadElsewhere(t *testing.T) {
 	knows("the node goes", "[] []")
 }
 
-// The host needs the port at which load balancers ask about a service.
+// The host needs the health ports of services for load balancers.
 func TestAHostIsToldItsHealthPorts(t *testing.T) {
 	n := kubeNode(t)
 	n.changed()
@@ -273,7 +274,7 @@ func TestAHostIsToldItsHealthPorts(t *testing.T) {
 	}
 }
 
-// A service is noted for each tenant with pods behind it, and load balancers ask about those that hosts reach.
+// A service has a record for each tenant with pods behind it; health checks are about the one that hosts reach.
 func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
 	n := kubeNode(t)
 	for _, text := range []string{"10.1.0.2:8080", "[fd00:1::2]:8080"} { // of one pod
@@ -299,12 +300,12 @@ func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
 	entered("default", true)
 	entered("blue", false)
 	wants(1)
-	entered("default", false) // hosts reach the other one now
+	entered("default", false) // hosts now reach the other one
 	entered("blue", true)
 	wants(0)
 }
 
-// mixed is where a service has been told that others have ports of UDP, too.
+// mixed returns the addresses at which a service shares UDP with another one.
 func (n *node) mixed(id string) (at []netip.Addr) {
 	n.t.Helper()
 	n.step()
@@ -320,8 +321,8 @@ func (n *node) mixed(id string) (at []netip.Addr) {
 	return at
 }
 
-// Two services have ports of UDP at an external address: later fragments may be for either of them, which
-// both have to know, whichever came first; and that it is over, when one of them goes.
+// Two services have UDP ports at one external address: later fragments may be for either of them. Both must know
+// that, whichever was added first, and when one of them is removed.
 func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	n := kubeNode(t)
 	external := []netip.Addr{netip.MustParseAddr("198.51.100.1")}
@@ -351,7 +352,7 @@ func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	mixed(false)
 }
 
-// A service of contiv's own has UDP at the external address of another one, too.
+// The same for a service of contiv's own with UDP at the external address of a Kubernetes service.
 func TestServicesOfBothSortsThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	n := kubeNode(t)
 	external := netip.MustParseAddr("198.51.100.1")
@@ -380,8 +381,8 @@ func TestServicesOfBothSortsThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	}
 }
 
-// Errors about answers from node ports are looked up among the connections of the one tenant that has node ports, or of the one
-// that has the number.
+// Errors about answers from node ports are matched to connections of the only tenant with node ports, or of the
+// tenant that has the port number.
 func TestTheHostsPortKnowsWhoseNodePortsAre(t *testing.T) {
 	n := kubeNode(t).put(vrfKey("red"), `{"vrf":2}`)
 	entered := func() uint16 {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Whoever asks whether this node is a good one is told that it goes; others that go do not matter.
+// The health answer says when this node leaves; other nodes that leave do not matter.
 func TestTheNodeKnowsThatItGoes(t *testing.T) {
 	n := kubeNode(t)
 	for _, c := range []struct {
@@ -24,7 +24,8 @@ func TestTheNodeKnowsThatItGoes(t *testing.T) {
 	}
 }
 
-// Load balancers ask every second about each of thousands of services: what they hear is counted when something changes.
+// Load balancers query each of thousands of services every second: backends are counted on changes, not on
+// queries.
 func TestBackendsAreCountedWhenTheyChangeNotWhenSomebodyAsks(t *testing.T) {
 	store := newEtcd(t).start()
 	text := func(record any) string {

@@ -44,8 +44,8 @@ func TestTheLimitsOfAProfileInTheUnitsOfTheSwitch(t *testing.T) {
 	}
 }
 
-// The limits of a group reach those of its endpoints that are on this node, in
-// whatever order the records arrive, and no others.
+// The limits of a group apply to its endpoints on this node, in whatever order the records arrive, and to no
+// others.
 func TestTheLimitsOfAGroupAreThoseOfItsEndpointsHere(t *testing.T) {
 	c := newCache(me, quiet)
 	put := func(key, value string) { c.apply(key, []byte(value), 1) }
@@ -69,7 +69,7 @@ func TestTheLimitsOfAGroupAreThoseOfItsEndpointsHere(t *testing.T) {
 	for _, step := range []struct {
 		value string
 		want  pipeline.Limits
-		moved int // objects to be looked at
+		moved int // objects to plan again
 	}{
 		{`{"Bandwidth":"10Mbps","Burst":20}`, pipeline.Limits{Rate: 10485, Burst: 163}, 1},
 		{`{"Bandwidth":"10Mbps","Burst":20,"epCount":5}`, pipeline.Limits{Rate: 10485, Burst: 163}, 0},
@@ -98,8 +98,8 @@ func TestTheLimitsOfAGroupAreThoseOfItsEndpointsHere(t *testing.T) {
 	}
 }
 
-// What a pod's annotations say reaches its endpoint beside what its group's profile says, before
-// the endpoint is there or after it.
+// A pod's annotations apply to its endpoint together with its group's profile, whether they arrive before the
+// endpoint or after it.
 func TestTheBandwidthOfAPodIsThatOfItsEndpoint(t *testing.T) {
 	c := newCache(me, quiet)
 	put := func(key, value string) { c.apply(key, []byte(value), 1) }
@@ -120,7 +120,7 @@ func TestTheBandwidthOfAPodIsThatOfItsEndpoint(t *testing.T) {
 		{`{"ingress":1000000000000000}`, 0, math.MaxUint32, 1},
 		{`{}`, 0, 0, 1},
 		{`{"egress":5000000,"profile":{"name":"gold","bandwidth":"1 kbps","DSCP":46,"burst":2}}`, 5000, 0, 1},
-		{`{"profile":{"name":"free"}}`, 0, 0, 1}, // of no limits, in place of the group's
+		{`{"profile":{"name":"free"}}`, 0, 0, 1}, // without limits, in place of the group's
 		{`{}`, 0, 0, 1},
 	} {
 		want := want

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Who serves a port is chosen once, at however many addresses the service has it. Of many times, taken in turns, the
-// shortest are compared: other work on the machine does not lengthen all of them.
+// The backends of a port are chosen once, however many addresses the service has. The test compares the shortest
+// of many times, measured in turns: other work on the machine does not lengthen all of them.
 func TestBackendsAreChosenOnceForAllAddresses(t *testing.T) {
 	const backends, addresses, turns = 4000, 60, 10
 	chosenFor := func(addresses byte) func() {
@@ -36,7 +36,8 @@ func TestBackendsAreChosenOnceForAllAddresses(t *testing.T) {
 	}
 }
 
-// A switch has a bucket for each backend of each port at each address. Of a service with very many a node uses some backends of each port.
+// A switch has a bucket for each backend of each port at each address. Of a service with very many, a node uses
+// only some backends of each port.
 func TestANodeUsesFewerBackendsOfAServiceWithManyPorts(t *testing.T) {
 	const backends = 60
 	n := kubeNode(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// manyAddress is that of the i-th of many providers.
+// manyAddress returns the address of the i-th of many providers.
 func manyAddress(i int) string { return fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250) }
 
-// manyPorts are the ports of a service of very many, as its record has them.
+// manyPorts returns the ports of a service with very many, as in its record.
 func manyPorts(number int) string {
 	var all []string
 	for i := range number {
@@ -23,8 +23,8 @@ func manyPorts(number int) string {
 	return strings.Join(all, ",")
 }
 
-// A service with more providers than a group of the switch has room for would have no flows. A node uses as many as there is room for, of
-// which those that drain come last; who comes in by the uplink is led to some of those here.
+// A service with more providers than a group of the switch has room for would have no flows. A node uses as many
+// as fit, draining ones last; clients that enter by the uplink get some of those on this node.
 func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
 	const id, all = "shop:blue", 700
 	n := newNode(t)
@@ -87,7 +87,8 @@ func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
 	}
 }
 
-// A switch has a bucket for each provider at each port: who makes a service of very many ports does not fill the memory of all nodes.
+// A switch has a bucket for each provider at each port: a service with very many ports must not fill the memory of
+// all nodes.
 func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
 	const id, providers = "shop:blue", 300
 	n := blueHere(t)
@@ -106,7 +107,7 @@ func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
 	}
 }
 
-// So it does of those that are its own, to which it leads who comes in by the uplink.
+// The same for a node's own providers, which it uses for clients that enter by the uplink.
 func TestANodeUsesFewerOfItsOwnProvidersOfAServiceWithManyPorts(t *testing.T) {
 	const id, providers, ports = "shop:blue", 300, 1000
 	n := newNode(t)
@@ -133,7 +134,8 @@ func TestANodeUsesFewerOfItsOwnProvidersOfAServiceWithManyPorts(t *testing.T) {
 	}
 }
 
-// Who comes in by another node may have a provider of this one, whose answers go back to that node only if this one knows it as a provider.
+// Clients that enter by another node may use a provider of this one, which sends its answers back to that node
+// only if it has it as a provider.
 func TestANodeKnowsItsOwnProvidersOfAServiceWithTooMany(t *testing.T) {
 	const id, providers, own = "shop:blue", 700, 40
 	n := blueHere(t)

@@ -19,9 +19,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// The test here compares the incremental machinery with a plain reading of the
-// rules: whatever the order in which records come, change and go, the driver
-// ends up with what naive() computes from the records that are there.
+// The test compares the incremental planner with a direct implementation of the rules: whatever the order in which
+// records are added, changed and removed, the driver finally has what naive() computes from the existing records.
 
 const me = "node1"
 
@@ -31,15 +30,15 @@ var (
 	quiet   = func() *logrus.Entry { l := logrus.New(); l.SetOutput(io.Discard); return logrus.NewEntry(l) }()
 )
 
-// model is the store as text and what a node remembers of its peers.
+// model is the store as text and a node's record of its peers.
 type model struct {
 	keys     map[string]string
 	revision int64
-	since    map[string]int64 // revision since when a registration says what it does
+	since    map[string]int64 // revision since when a registration has its value
 	recalled map[string]string
-	refused  map[string]string // key of a registration -> the address that its host has
-	peers    map[string]bool   // addresses of all nodes that were ever in force, but this one, and those refused since
-	mode     pipeline.Mode     // the last that made sense
+	refused  map[string]string // key of a registration -> the address of its host
+	peers    map[string]bool   // addresses of all other nodes that were ever in force, and of those refused since
+	mode     pipeline.Mode     // the last valid one
 	uplink   bool
 }
 
@@ -57,8 +56,7 @@ func (m *model) hostsInUse() map[string]bool {
 	return inUse
 }
 
-// remember updates the VTEPs in force: the oldest live entry, else the last
-// one as long as the host is in use.
+// remember updates the VTEPs in force: the oldest live entry, or the last one as long as the host is in use.
 func (m *model) remember() {
 	oldest := make(map[string]int64)
 	for key, value := range m.keys {
@@ -90,7 +88,7 @@ func (m *model) remember() {
 	}
 }
 
-// refuse forgets the addresses of registrations that are refused from now on.
+// refuse drops the addresses of newly refused registrations.
 func (m *model) refuse() {
 	refused, inForce := map[string]string{}, slices.Collect(maps.Values(m.recalled))
 	for key, value := range m.keys {
@@ -109,7 +107,7 @@ func (m *model) refuse() {
 	m.refused = refused
 }
 
-// naive is the specification: every object wanted, from the records alone.
+// naive is the specification: all wanted objects, from the records alone.
 func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	networks, vrfs, final, present := map[string]network{}, map[string]uint16{}, map[string]bool{}, map[string]bool{}
 	shared := func(n network) bool {
@@ -219,7 +217,7 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	return want
 }
 
-// drawChange makes one key and its value; an empty value deletes.
+// drawChange returns a random key and value; an empty value deletes.
 func drawChange(t *rapid.T) (key, value string) {
 	tenant := rapid.SampledFrom(tenants).Draw(t, "tenant")
 	netID := mastercfg.NetworkID(tenant, rapid.SampledFrom([]string{"web", "db"}).Draw(t, "network"))
@@ -303,7 +301,7 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 			}
 			m.remember()
 		}
-		for _, tenant := range tenants { // most histories have something to show
+		for _, tenant := range tenants { // so that most histories have objects
 			apply(vrfKey(tenant), `{"vrf":1}`)
 			encap := rapid.SampledFrom([]string{"vxlan", "vlan"}).Draw(t, "encap of web")
 			apply(netKey("web."+tenant), strings.Replace(netValue(tenant, ""), "vxlan", encap, 1))

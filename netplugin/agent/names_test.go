@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// namedNode is a node that keeps names, with an endpoint of tenant blue.
+// namedNode returns a node with DNS zones and an endpoint of tenant blue.
 func namedNode(t *testing.T) (*node, *nameserver.Zones) {
 	n, zones := newNode(t), nameserver.NewZones()
 	n.planner.names = zones
@@ -34,7 +34,7 @@ func namedValue(host, ip, group, container string) string {
 		fmt.Sprintf(`,"endpointGroupKey":"%s:blue","epCommonName":"/%s"}`, group, container)
 }
 
-// names are those of a tenant: "kind name address", in order.
+// names returns a tenant's names: "kind name address", sorted.
 func names(zones *nameserver.Zones, tenant string) string {
 	var list []string
 	for kind, named := range zones.Records()[tenant] {
@@ -89,8 +89,7 @@ func TestNamesAreOfWhatIsWantedOfTheTenantsThatAreHere(t *testing.T) {
 	}
 }
 
-// While a tenant's endpoints elsewhere come in portions, nobody is told that a name
-// does not exist.
+// While a tenant's endpoints on other nodes arrive in portions, no name is denied.
 func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 	c, p := crowded(2*portion), newPlanner()
 	p.names = nameserver.NewZones()
@@ -107,11 +106,11 @@ func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 	}
 }
 
-// Of networks that are bridged into a VLAN, machines outside have addresses as well: that of the router
-// is somebody else's to name, and that of an endpoint is not.
+// In networks bridged into a VLAN, external machines have addresses, too: the router's address is not ours to
+// name, an endpoint's is.
 func TestOnlyAddressesThatNobodyElseCanHaveAreDenied(t *testing.T) {
 	for _, c := range []struct{ encap, mode, want string }{
-		{"vlan", "bridge", "REFUSED"}, // nobody is there to ask
+		{"vlan", "bridge", "REFUSED"}, // there is no server to query
 		{"vlan", "routing", "NXDOMAIN"},
 		{"vxlan", "bridge", "NXDOMAIN"},
 		{"vxlan", "routing", "NXDOMAIN"},
@@ -131,7 +130,7 @@ func TestOnlyAddressesThatNobodyElseCanHaveAreDenied(t *testing.T) {
 	}
 }
 
-// pointer is what tenant blue is told of an address: a name, or the code of an error.
+// pointer returns tenant blue's answer for an address: a name, or the code of an error.
 func pointer(t *testing.T, zones *nameserver.Zones, reversed string) string {
 	t.Helper()
 	packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -158,8 +157,8 @@ func pointer(t *testing.T, zones *nameserver.Zones, reversed string) string {
 	return reply.Answer[0].(*dns.PTR).Ptr
 }
 
-// An endpoint asks at a gateway that is ours, or else at the well-known address, by
-// the versions of IP that it has.
+// An endpoint's name servers are the gateway if it is ours, otherwise the well-known address, of the IP families
+// that it has.
 func TestWhoCanAskIsToldWhere(t *testing.T) {
 	const six = `,"ipv6SubnetIP":"2001:db8::","ipv6SubnetLen":64,"ipv6Gateway":"2001:db8::1"`
 	for _, c := range []struct{ encap, mode, more, own, want string }{

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Processes of other nodes come with addresses that policies do not know: those of their nodes let them in.
+// Processes of other nodes use source addresses that policies do not contain: rules that match their nodes'
+// addresses allow them.
 func TestARuleAboutNetworksLetsInNodesThatHaveTheirAddresses(t *testing.T) {
 	const id, rule = "web.blue-pod", "networkpolicy/shop/p#0"
 	node := func(name string) string { return mastercfg.K8sNodePrefix + name }

@@ -62,7 +62,7 @@ func (c *cache) setNode(key string, addresses ...netip.Addr) {
 }
 
 func (c *cache) putAgent(id string, value []byte, _ int64) error {
-	_, err := c.putNode(agentPrefix+id, value) // who has a node's key may not close ports for the endpoints of all others
+	_, err := c.putNode(agentPrefix+id, value) // the owner of a node's key may not close ports for the endpoints of all others
 	return err
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// A machine that has gone is kept from endpoints for a day: another one has its address some time, which may be a service's.
+// The address of a removed machine is denied to endpoints for a day: later another machine, or a service, may have
+// it.
 func TestAddressesOfMachinesThatAreGoneAreForgotten(t *testing.T) {
 	n, now := newNode(t), time.Now()
 	entry := agentPrefix + "192.0.2.9:9002"
@@ -46,13 +47,13 @@ func TestAddressesOfMachinesThatAreGoneAreForgotten(t *testing.T) {
 	expect("which are reached there", now.Add(nodeGrace), "192.0.2.8", "192.0.2.9")
 }
 
-// The next machine with the address of one that has gone may be anybody's.
+// The next machine with the address of a removed one may belong to anyone.
 func TestAPeerThatNobodyRegistersIsForgottenAfterItsGrace(t *testing.T) {
 	n, now := newNode(t), time.Now()
 	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.1"))
 	n.step()
-	var ends []netip.Addr // as the host was told last
+	var ends []netip.Addr // as the host was last told
 	expect := func(what string, next time.Time, want ...string) {
 		t.Helper()
 		got := n.cache.agePeers(now)

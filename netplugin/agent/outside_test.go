@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// expectWait asks whether the way out waits for an endpoint's port.
+// expectWait checks whether the Outside waits for an endpoint's port.
 func (r *running) expectWait(t *testing.T, why string, want bool) {
 	t.Helper()
 	if wait, err := r.OutsideWaits(t.Context()); wait != want || err != nil {
@@ -18,7 +18,7 @@ func (r *running) expectWait(t *testing.T, why string, want bool) {
 	}
 }
 
-// woken tells whether who keeps the host's interfaces was told to look.
+// woken reports whether the manager of the host's interfaces was notified.
 func (r *running) woken() bool {
 	select {
 	case <-r.HostChanged():
@@ -31,7 +31,7 @@ func (r *running) woken() bool {
 func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T) {
 	store := newEtcd(t).start()
 	store.put(blueState...)
-	earlier := newRecorder() // of an agent that knew no way out
+	earlier := newRecorder() // of an agent without an Outside
 	a := startAgent(t, store.db, earlier)
 	a.awaitReady(t)
 	a.expectWait(t, "no endpoint", false)
@@ -67,7 +67,7 @@ func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T)
 		t.Error("nobody is told of the next endpoint")
 	}
 	a.expectWait(t, "the next endpoint", false)
-	a.woken() // of what else came meanwhile
+	a.woken() // of other changes meanwhile
 	if _, err := a.PreparePort(t.Context(), "web.blue-4", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T)
 	a.expectWait(t, "its port is there", false)
 }
 
-// Whoever opens the way out may be held up for longer than a port without an owner is left, as by nft: endpoints leave by it
-// meanwhile, as they did before the agent was started again. It goes when there is to be none.
+// Opening the Outside may be delayed, as by nft, for longer than a port without an owner is kept: endpoints use it
+// meanwhile, as before the agent's restart. It is removed once it is no longer configured.
 func TestTheWayOutOfAnEarlierAgentStaysUntilItIsOpenedAgain(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)

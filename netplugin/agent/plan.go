@@ -76,7 +76,7 @@ func withFormerAddresses(before, now pipeline.Endpoint) []pipeline.Endpoint {
 	return nil
 }
 
-// byKindAndID is the order in which objects are programmed; removals run in reverse.
+// byKindAndID compares keys by the order in which objects are programmed; removals run in reverse.
 func byKindAndID(a, b pipeline.Key) int {
 	return cmp.Or(cmp.Compare(a.Kind.Place(), b.Kind.Place()), cmp.Compare(a.ID, b.ID))
 }

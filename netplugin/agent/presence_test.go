@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// crowded fills a cache with a tenant that has n endpoints on another node.
+// crowded returns a cache with a tenant that has n endpoints on another node.
 func crowded(n int) *cache {
 	c := newCache(me, quiet)
 	for i, pair := range [][2]string{{vrfKey("blue"), `{"vrf":1}`}, {netKey("web.blue"), netValue("blue", "")},
@@ -24,7 +24,7 @@ func crowded(n int) *cache {
 		c.apply(epKey(fmt.Sprintf("web.blue-r%d", i)), []byte(epValue("web.blue", "node2", fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250))), 1)
 	}
 	p := newPlanner()
-	p.plan(c, everything) // nothing: the tenant is not here
+	p.plan(c, everything) // nothing: the tenant is not on this node
 	return c
 }
 
@@ -52,7 +52,7 @@ func TestTheFirstEndpointOfATenantDoesNotWaitForThoseElsewhere(t *testing.T) {
 		t.Errorf("%d endpoints in %d portions", given, portions)
 	}
 
-	// A change of what is there is programmed as a whole, with its rules.
+	// A change of present objects is programmed as a whole, with its rules.
 	c.apply(ruleKey(blueRule), nil, 2)
 	c.apply(epKey("web.blue-r7"), []byte(epValue("web.blue", "node2", "10.1.200.7")), 2)
 	if change, _ := p.plan(c, 0); len(change.Set) != 1 || len(change.Remove) != 1 {
@@ -110,7 +110,7 @@ func TestAnEndpointInARoutedVLANHasThoseOfOtherTenantsProgrammed(t *testing.T) {
 	n.expect("nobody here any more", "-rule "+redRule, "-endpoint web.red-2", "-endpoint web.red-1", "-endpoint web.blue-1", "-network web.red", "-network web.blue")
 }
 
-// reluctant is a driver whose switch never has endpoints elsewhere.
+// reluctant is a driver with a switch that never gets remote endpoints.
 type reluctant struct {
 	*recorder
 	asked chan []pipeline.Key

@@ -35,7 +35,7 @@ func TestGraceOfAnEndpointThatIsAlone(t *testing.T) {
 	judge("c belongs to something", 70*time.Second, 50*time.Second)
 }
 
-// expectPorts waits until these are the endpoints with ports.
+// expectPorts waits until exactly these endpoints have ports.
 func expectPorts(t *testing.T, driver *recorder, why string, want ...string) {
 	t.Helper()
 	eventually(t, why, func() error {
@@ -46,7 +46,7 @@ func expectPorts(t *testing.T, driver *recorder, why string, want ...string) {
 	})
 }
 
-// awaitLooks waits until the reaper has looked a few times.
+// awaitLooks waits until the reaper has run a few times.
 func awaitLooks(t *testing.T, driver *recorder) {
 	t.Helper()
 	looked := driver.portsAsked()
@@ -58,7 +58,7 @@ func awaitLooks(t *testing.T, driver *recorder) {
 	})
 }
 
-// The store may have gone back while the checkpoint was lost: nobody on the node knows the pod.
+// The store may have been restored while the checkpoint was lost: then the node has no record of the pod.
 func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
@@ -68,7 +68,7 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	}
 	driver.use(pod, true)
 	logger, messages := logtest.NewNullLogger()
-	// Between two looks for ports that nobody knows, the one that is left to a pod is looked at.
+	// Between two checks for unknown ports, the port left to a pod is checked.
 	startAgent(t, store.db, driver, func(c *Config) {
 		c.ReapInterval, c.ReapGrace, c.Log = time.Hour, 20*time.Millisecond, logrus.NewEntry(logger)
 	})

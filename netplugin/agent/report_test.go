@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// memory is a store that takes every transaction, or refuses the next ones.
+// memory is a store that accepts every transaction, or refuses the next ones.
 type memory struct {
 	kvs      map[string]objdb.KV
 	gone     map[string]bool // reports whose endpoint is not in the store
@@ -63,7 +63,7 @@ func (m *memory) Txn(_ context.Context, t objdb.Txn) (int64, bool, error) {
 	return m.revision, true, nil
 }
 
-// reportOf describes n local endpoints.
+// reportOf returns the report of n local endpoints.
 func reportOf(n int) operational {
 	o := operational{endpoints: map[string]mastercfg.OperEndpointState{}, summary: mastercfg.OvsDriverOperState{ID: me, LocalEpInfo: map[string]mastercfg.LocalEpInfo{}}}
 	for i := range n {
@@ -154,7 +154,7 @@ func TestReportAfterADoubtfulOutcomeOrAnOutdatedOneReadsOnlyItsOwnRecords(t *tes
 			t.Fatal("no error")
 		}
 		m.refuse = nil
-		if outcome != nil { // our own lost transaction has written after all
+		if outcome != nil { // our own lost transaction was applied
 			value, err := json.Marshal(reportOf(2).endpoints["web.blue-001"])
 			if err != nil {
 				t.Fatal(err)
@@ -199,7 +199,7 @@ func TestRecordsOfAnEarlierLifeAreFoundByTheSummary(t *testing.T) {
 	}
 }
 
-// The report of a node says by which of its bridges an endpoint is reached.
+// A node's report says which of its bridges has an endpoint.
 func TestAReportNamesTheKindOfBridge(t *testing.T) {
 	n := newNode(t)
 	n.cache.uplink = true
@@ -211,8 +211,8 @@ func TestAReportNamesTheKindOfBridge(t *testing.T) {
 	}
 }
 
-// A record that the store refuses is told of once a minute, not each time that it is tried; a store that is away is
-// told of by who notices it.
+// A record that the store refuses is logged once a minute, not on each attempt; the outage of the store is logged
+// elsewhere.
 func TestRecordsThatAreRefusedAreToldOf(t *testing.T) {
 	for kind, want := range map[fault.Kind]int{fault.Denied: 1, fault.Conflict: 1, fault.Unavailable: 0} {
 		log, told := testkit.Recorded()

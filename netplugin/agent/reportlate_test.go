@@ -12,11 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keeping is a store on whose way the next transaction about a key stays, without an answer.
+// keeping is a store that holds the next transaction about a key, without an answer.
 type keeping struct {
 	*objdb.DB
-	about string // nothing is kept where it is empty
-	gone  bool   // it is a deletion
+	about string // empty: nothing is held
+	gone  bool   // hold a deletion
 	kept  objdb.Txn
 }
 
@@ -29,8 +29,8 @@ func (k *keeping) Txn(ctx context.Context, txn objdb.Txn) (int64, bool, error) {
 	return 0, false, fault.New(fault.Unavailable, "no answer")
 }
 
-// What a node tells of itself and hears no answer to may arrive when it has told something else. That one stays, and who finds
-// another record than it has read reads it again.
+// A node's report without an answer may be applied after a later one. The later one must remain, and a reporter
+// that finds another record than it has read reads it again.
 func TestAReportThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 	e := newEtcd(t).start()
 	for key, tell := range map[string]func(r *reporter, what string, now time.Time) error{
@@ -69,7 +69,7 @@ func TestAReportThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 			if kv, err := e.db.Get(t.Context(), key); err != nil || string(kv.Value) != string(last.Value) {
 				t.Errorf("%s has become %s, %v", last.Value, kv.Value, err)
 			}
-			e.put(key, "{}") // another hand
+			e.put(key, "{}") // written by another client
 			if err := told("abc"); !fault.Is(err, fault.Conflict) {
 				t.Errorf("over the record of another hand: %v", err)
 			}
@@ -80,8 +80,8 @@ func TestAReportThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 	}
 }
 
-// The same with records of endpoints: neither does an older record come back, nor one of an endpoint that has no port any more,
-// nor is one deleted that is there again.
+// The same with records of endpoints: neither an older record returns, nor that of an endpoint without a port, nor
+// is the record of an existing endpoint deleted.
 func TestAReportOfAnEndpointThatArrivesLateDoesNothing(t *testing.T) {
 	const id = "web.blue-1"
 	key := mastercfg.OperEndpointPrefix + id
@@ -98,7 +98,7 @@ func TestAReportOfAnEndpointThatArrivesLateDoesNothing(t *testing.T) {
 		name        string
 		before      []operational
 		lost, after operational
-		gone        bool // what is lost deletes
+		gone        bool // the lost transaction deletes
 		stays       string
 	}{
 		{"the first record after another", nil, at("10.1.0.1"), at("10.1.0.2"), false, "10.1.0.2"},
@@ -144,7 +144,7 @@ func TestAReportOfAnEndpointThatArrivesLateDoesNothing(t *testing.T) {
 					t.Errorf("left: %q", left)
 				}
 			}
-			e.put(mastercfg.OvsDriverPrefix+me, "{}") // another hand
+			e.put(mastercfg.OvsDriverPrefix+me, "{}") // written by another client
 			if err := told(at("10.1.0.9")); !fault.Is(err, fault.Conflict) {
 				t.Errorf("beside the summary of another hand: %v", err)
 			}
@@ -155,7 +155,7 @@ func TestAReportOfAnEndpointThatArrivesLateDoesNothing(t *testing.T) {
 	}
 }
 
-// Where the epoch of policies is not known, what was said of it stays, also if nobody knows yet what that was.
+// While the epoch of policies is unknown, the last report of it remains, even if its content is not known yet.
 func TestAnEpochOfWhichTheAnswerWasLostStays(t *testing.T) {
 	e := newEtcd(t).start()
 	key := mastercfg.K8sEnforcedKey(me)
@@ -176,7 +176,7 @@ func TestAnEpochOfWhichTheAnswerWasLostStays(t *testing.T) {
 	if err := tell(mastercfg.K8sEnforced{Number: 2}); !fault.Is(err, fault.Unavailable) {
 		t.Fatal(err)
 	}
-	if _, _, err := e.db.Txn(t.Context(), way.kept); err != nil { // it has happened
+	if _, _, err := e.db.Txn(t.Context(), way.kept); err != nil { // the transaction was applied
 		t.Fatal(err)
 	}
 	if err := tell(mastercfg.K8sEnforced{}); err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// While the switch has flows of a rule as it was and as it is, peers of the one would have the ports of the other under one number.
+// While the switch has flows of the old and the new rule with one number, the peers of one would match with the
+// ports of the other.
 func TestARuleThatChangesInSeveralDimensionsHasAnotherNumber(t *testing.T) {
 	const minute = 2 * settleTime
 	n, now := newRuleNumbers(), time.Now()
@@ -43,7 +44,7 @@ func TestARuleThatChangesInSeveralDimensionsHasAnotherNumber(t *testing.T) {
 		}
 		now = now.Add(step.after)
 		if last != 0 {
-			n.leave(rule.ID, now) // as each record of a policy takes the place of the one before
+			n.leave(rule.ID, now) // as each record of a policy replaces the previous one
 		}
 		number := n.of(rule, wire.Names, now)
 		if (number != last) != step.another {
@@ -51,7 +52,7 @@ func TestARuleThatChangesInSeveralDimensionsHasAnotherNumber(t *testing.T) {
 		}
 		last = number
 	}
-	if len(n.taken) != 2 { // that of now, and the one before, which the switch may have still
+	if len(n.taken) != 2 { // the present one, and the previous one, which the switch may still have
 		t.Errorf("numbers of one rule: %v", n.taken)
 	}
 	n.leave("p#0", now)
@@ -65,7 +66,7 @@ func TestARuleThatChangesInSeveralDimensionsHasAnotherNumber(t *testing.T) {
 	}
 }
 
-// Rules that are gone, and come back at once, are the ones that the switch has.
+// Rules that are removed and added again at once are the ones that the switch has.
 func TestARuleThatComesBackIsTheSame(t *testing.T) {
 	n, now := newRuleNumbers(), time.Now()
 	rule, err := tierRule("p#0", mastercfg.TierRule{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, Nets: []string{"10.0.0.0/8"}})

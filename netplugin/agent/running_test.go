@@ -17,7 +17,7 @@ import (
 
 const globalValue = `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16","arp-mode":"proxy"}`
 
-// blueState is what netmaster writes for a tenant with one endpoint here and one elsewhere.
+// blueState is netmaster's state of a tenant with one endpoint here and one on another node.
 var blueState = []string{
 	mastercfg.GlobalConfigKey, globalValue,
 	vrfKey("blue"), `{"vrf":1}`,
@@ -30,7 +30,7 @@ var blueState = []string{
 
 var blueObjects = []string{"network web.blue", "endpoint web.blue-1", "endpoint web.blue-2", "rule " + blueRule}
 
-// running is an agent at work and the means to stop it.
+// running is a running agent and the means to stop it.
 type running struct {
 	*Agent
 	stop func()

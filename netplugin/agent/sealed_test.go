@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// A node that reads the store itself has no keys for its values. It says so for as long as that is why it does not
-// serve, and keeps what it knows.
+// A node that reads the store itself has no keyring for encrypted values. It reports that as the reason while it
+// is not ready, and retains its state.
 func TestANodeWithoutKeysSaysThatItCannotRead(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)

@@ -15,7 +15,7 @@ func serviceValue(ports string) string {
 	return `{"id":"shop:blue","servicename":"shop","tenantname":"blue","subnet":"web","ports":[` + ports + `],"selectors":{"app":"web"},"ipaddress":"10.1.0.200"}`
 }
 
-// A service joins records that come in any order, and follows each of them.
+// A service combines records that arrive in any order, and follows changes of each of them.
 func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	const id = "shop:blue"
 	n := blueHere(t)
@@ -69,7 +69,7 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	n.del(mastercfg.ServiceLBPrefix+id).expect("the service goes", "-service "+id)
 }
 
-// Networks of the other encapsulation are on another bridge: who provides in them provides nothing here.
+// Networks of the other encapsulation are on another bridge: providers in them do not count here.
 func TestProvidersAreOfTheEncapsulationOfTheService(t *testing.T) {
 	const id = "shop:blue"
 	n := blueHere(t)
@@ -98,8 +98,8 @@ func TestProvidersAreOfTheEncapsulationOfTheService(t *testing.T) {
 	n.del(netKey("vlan.blue")).expect("the network goes", "+service "+id)
 }
 
-// Groups of the switch have numbers made from names; two services whose numbers
-// are the same must not get each other's providers.
+// Numbers of the switch's groups are derived from names; two services with equal numbers must not get each other's
+// providers.
 func TestTwoServicesNeverShareAGroup(t *testing.T) {
 	number := func(name string) uint32 {
 		s := pipeline.Service{ID: name + ":blue", Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.1.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80}}}

@@ -12,8 +12,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A load balancer may put its address on an interface of the host, and take it to another host. While it is here, who comes to the host
-// is served at what stands in for it; the ports at the address stay as they are, with their groups.
+// A load balancer may add its address to an interface of the host, and move it to another host. While it is here,
+// clients that come to the host are served at the address that stands in for it; the ports at the address remain
+// unchanged, with their groups.
 func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
 	addr := netip.MustParseAddr
 	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2")
@@ -70,7 +71,8 @@ func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
 	}
 }
 
-// A node port of UDP has an address of its own, for no pod, as later fragments do not say their port; one of TCP has that of all.
+// A UDP node port has an address of its own, in no pod's range, as later fragments do not contain their port; TCP
+// node ports share one.
 func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
 	n := kubeNode(t).backend("dns", "10.1.0.2:8080", "node1")
 	s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, ExternalLocal: true,
@@ -96,9 +98,9 @@ func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
 	}
 }
 
-// A load balancer without addresses of its own gives a service those of nodes. Pods reach its ports there, and on the
-// node whose address it is so do hosts; the node keeps what it has at all its addresses: what it needs itself, node
-// ports of whatever service, and ports at which load balancers ask.
+// A load balancer without addresses of its own gives a service those of nodes. Pods reach its ports there, and on
+// the node with the address hosts do, too; at all its addresses the node keeps its own ports: those that it needs
+// itself, node ports of any service, and health ports.
 func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 	addr := netip.MustParseAddr
 	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2").backend("kubelet", "10.1.0.2:8080", "node1").backend("high", "10.1.0.2:8080", "node1")
@@ -157,7 +159,7 @@ func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 		served(all, cluster, high, here, hereHigh)
 	}
 
-	// A process of the node's own is behind the service at that address and port.
+	// A process of the node itself is a backend of the service at that address and port.
 	n.step()
 	n.cache.hostDirty = false
 	n.backend("http", "192.0.2.1:80", "node1")
@@ -171,7 +173,7 @@ func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 	looked("the process has gone")
 	served(all, cluster, high, here, hereHigh)
 
-	s.Guest = true // of another tenant than that which hosts reach
+	s.Guest = true // of another tenant than the one that hosts reach
 	n.kubeService(s)
 	served("[]", cluster, high)
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The tests here put the agent between a real store and a real switch.
+// These tests run the agent with a real store and a real switch.
 
 // openSwitch is Open vSwitch with an underlay.
 type openSwitch struct {
@@ -63,7 +63,7 @@ func (s *openSwitch) startNode(store *etcd) *running {
 	return a
 }
 
-// flows are the bridge's flows without cookies, which tell one round from another.
+// flows returns the bridge's flows without cookies, which differ from round to round.
 func (s *openSwitch) flows() string {
 	s.t.Helper()
 	var lines []string
@@ -73,7 +73,7 @@ func (s *openSwitch) flows() string {
 		}
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	slices.Sort(lines) // flows of one priority come in any order
+	slices.Sort(lines) // the order of flows with one priority is random
 	return strings.Join(lines, "\n")
 }
 
@@ -143,8 +143,8 @@ func TestStateInTheStoreBecomesFlowsInTheSwitch(t *testing.T) {
 	store.del(epKey("web.blue-2"))
 	sw.expectFlows("remote endpoint deleted", "no 10.1.0.3", "10.1.0.8")
 
-	// The record goes behind the agent's back: the container is served on until
-	// it is detached, then flows, port and report go.
+	// The record is deleted by another client: the container is served until it is detached; then flows, port and
+	// report are removed.
 	store.del(epKey(id))
 	expectUnannounced(t, node, id)
 	if flows := sw.flows(); !strings.Contains(flows, "10.1.0.8") {

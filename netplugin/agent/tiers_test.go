@@ -20,7 +20,7 @@ func podEndpoint(network, host, ip, uid string) string {
 	return epValue(network, host, ip)[:len(epValue(network, host, ip))-1] + `,"podNamespace":"shop","podUID":"` + uid + `"}`
 }
 
-// A pod is isolated until everything is known that judges it, in whatever order that comes.
+// A pod is isolated until everything that evaluates it is known, in whatever order that arrives.
 func TestAPodIsIsolatedUntilItsClassIsKnown(t *testing.T) {
 	const id = "web.blue-pod"
 	n := blueHere(t)
@@ -41,10 +41,10 @@ func TestAPodIsIsolatedUntilItsClassIsKnown(t *testing.T) {
 	n.put(class, `{"judgesIn":true}`).expect("the class", "+endpoint "+id)
 	sees("all is known", 7, pipeline.JudgesIn|pipeline.Tracked)
 	n.put(pod, `{"namespace":"shop","name":"web","uid":"u1","classed":true}`).expect("no policy names it any more", "+endpoint "+id)
-	sees("of no class", 0, pipeline.Tracked) // as there may be a policy one day
+	sees("of no class", 0, pipeline.Tracked) // a policy may be added later
 }
 
-// A node has the rules that are about its own endpoints.
+// A node has the rules for its own endpoints.
 func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	const id, rule = "web.blue-pod", "+tier rule networkpolicy/shop/p#0"
 	n := blueHere(t)
@@ -66,7 +66,7 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
-// A rule about any pod that denies names everybody for agents of earlier versions: to this one those are pods.
+// A denying rule for any pod has "any peer" for agents of earlier versions: to this one that means pods.
 func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
 	for verdict, anyPeer := range map[string]bool{"deny": true, "accept": false} {
 		rule, err := tierRule("p#0", mastercfg.TierRule{Verdict: verdict, Subjects: []uint16{7}, AnyPeer: anyPeer, AnyPod: true})
@@ -76,7 +76,8 @@ func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
 	}
 }
 
-// Flows of the datapath that the switch has not looked at yet classify by the class before: rules about that stay for an epoch.
+// Flows of the datapath that are not revalidated yet classify by the old class: rules for that remain for an
+// epoch.
 func TestRulesAboutTheClassBeforeStayForAnEpoch(t *testing.T) {
 	const id, old, new = "web.blue-pod", "tier rule clusternetworkpolicy/old#0", "tier rule clusternetworkpolicy/new#0"
 	n := blueHere(t)
@@ -89,14 +90,14 @@ func TestRulesAboutTheClassBeforeStayForAnEpoch(t *testing.T) {
 	n.put(mastercfg.K8sEpochKey, `{"number":3}`)
 	n.put(pod, `{"uid":"u1","class":7,"classed":true}`)
 	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.30", "u1")).expect("a subject", "+endpoint "+id, "+"+old, "+epoch tiers")
-	n.put(mastercfg.K8sEpochKey, `{"number":400}`) // a new leader's
+	n.put(mastercfg.K8sEpochKey, `{"number":400}`) // of a new leader
 	n.put(pod, `{"uid":"u1","class":8,"classed":true}`).expect("of another class", "+endpoint "+id, "+"+new, "+epoch tiers")
 	n.put(mastercfg.K8sEpochKey, `{"number":500}`).expect("the epoch after", "+epoch tiers")
 	n.put(mastercfg.K8sEpochKey, `{"number":501}`).expect("one more", "-"+old, "+epoch tiers")
 	n.del(epKey(id)).expect("the subject goes", "-"+new, "-endpoint "+id)
 }
 
-// The node tells of an epoch when the switch has it, and all that came with it.
+// The node reports an epoch once the switch has it, with everything that belongs to it.
 func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(append(blueState, mastercfg.K8sEpochKey, `{"number":3}`)...)
@@ -114,7 +115,7 @@ func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	}
 	tells(`{"number":3}`)
 	number := 5
-	for ; ; number++ { // the first may meet what is looked at after the start
+	for ; ; number++ { // the first one may meet checks after the start
 		asked := driver.portsAsked()
 		store.put(mastercfg.K8sEpochKey, fmt.Sprintf(`{"number":%d}`, number))
 		tells(fmt.Sprintf(`{"number":%d}`, number))
@@ -137,7 +138,7 @@ func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	driver.setAway(false)
 	tells(`{"number":4}`)
 
-	// netmaster gave the node up, which was only cut off.
+	// netmaster released the node, which was only disconnected.
 	own, registration := vtepKey("192.0.2.1"), vtepValue(me, "192.0.2.1")
 	store.del(own)
 	store.del(mastercfg.K8sEnforcedKey(me))
@@ -145,7 +146,7 @@ func TestTheNodeTellsWhichEpochItsSwitchHas(t *testing.T) {
 	tells(`{"number":4}`)
 }
 
-// A policy that the switch refuses is told with the epoch, and when the switch takes it at last, though nothing has changed.
+// A refused policy is reported with the epoch, and again once the switch accepts it, even without other changes.
 func TestARefusedPolicyIsToldUntilTheSwitchTakesIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	rule := "networkpolicy/shop/p"
@@ -174,7 +175,7 @@ func TestARefusedPolicyIsToldUntilTheSwitchTakesIt(t *testing.T) {
 	tells("none is", 0)
 }
 
-// A record of the store is small, however many policies are refused.
+// A record in the store is small, however many policies are refused.
 func TestOfManyRefusedPoliciesTheFirstAreTold(t *testing.T) {
 	driver := &refusing{recorder: newRecorder()}
 	a := &Agent{cfg: Config{Driver: driver}, planner: newPlanner()}
@@ -196,7 +197,7 @@ func TestOfManyRefusedPoliciesTheFirstAreTold(t *testing.T) {
 	}
 }
 
-// A node serves as soon as the switch has what it takes; what that is not is found out afterwards.
+// A node is ready as soon as the switch has what it accepts; the refused policies are determined afterwards.
 func TestTheSearchForRefusedPoliciesHoldsNobodyUp(t *testing.T) {
 	store := newEtcd(t).start()
 	driver := &searched{recorder: newRecorder(), open: make(chan struct{})}
@@ -210,7 +211,7 @@ func TestTheSearchForRefusedPoliciesHoldsNobodyUp(t *testing.T) {
 	a.awaitReady(t)
 }
 
-// searched is a switch that answers for rules only when open is closed.
+// searched is a switch that answers for rules only once open is closed.
 type searched struct {
 	*recorder
 	open chan struct{}
@@ -226,7 +227,7 @@ func (s *searched) Sync(ctx context.Context, keys ...pipeline.Key) error {
 	return s.recorder.Sync(ctx, keys...)
 }
 
-// Of a policy one refused rule says why, and the others are not asked for.
+// One refused rule of a policy gives the reason, and the others are not checked.
 func TestOfAPolicyOneRefusedRuleIsEnough(t *testing.T) {
 	driver := &refusing{recorder: newRecorder()}
 	a := &Agent{cfg: Config{Driver: driver}, planner: newPlanner()}
@@ -240,7 +241,7 @@ func TestOfAPolicyOneRefusedRuleIsEnough(t *testing.T) {
 	}
 }
 
-// refusing is a switch that takes no rule.
+// refusing is a switch that refuses every rule.
 type refusing struct {
 	*recorder
 	asked int
@@ -254,8 +255,8 @@ func (r *refusing) Sync(_ context.Context, keys ...pipeline.Key) error {
 	return fault.New(fault.Invalid, "%s", strings.Repeat("no ", maxReason))
 }
 
-// The connections of endpoints are ended when the endpoints exist no more, wherever they were, not when this node does
-// not need to know them.
+// The connections of endpoints are flushed when the endpoints are deleted, wherever they were, not when this node
+// no longer needs to know them.
 func TestConnectionsOfEndpointsThatAreGoneAreEnded(t *testing.T) {
 	n := blueHere(t)
 	leave := func() (ids []string) {
@@ -281,8 +282,8 @@ func TestConnectionsOfEndpointsThatAreGoneAreEnded(t *testing.T) {
 	}
 }
 
-// An endpoint that was made again under its id since this node last looked has left the addresses it had, which
-// somebody else may have by now.
+// An endpoint recreated with the same id since this node's last check no longer has its former addresses, which
+// another endpoint may have by now.
 func TestConnectionsOfAnAddressThatAnEndpointHasNoMoreAreEnded(t *testing.T) {
 	n := blueHere(t)
 	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.9"))
@@ -297,7 +298,7 @@ func TestConnectionsOfAnAddressThatAnEndpointHasNoMoreAreEnded(t *testing.T) {
 	}
 }
 
-// A report that the store has taken without the node hearing of it is looked up before it is compared with the next one.
+// A report that the store has applied without an answer is read again before the next one is compared with it.
 func TestAReportOfPoliciesWhoseAnswerIsLostIsNotTakenForTheOneBefore(t *testing.T) {
 	m, now := newMemory(), time.Unix(1000, 0)
 	r, key := newReporter(m), mastercfg.K8sEnforcedKey(me)
@@ -316,7 +317,7 @@ func TestAReportOfPoliciesWhoseAnswerIsLostIsNotTakenForTheOneBefore(t *testing.
 	if err := tell(2); err == nil {
 		t.Fatal("it is not told that there is no answer")
 	}
-	m.put(key, []byte(`{"number":2}`)) // it had been taken
+	m.put(key, []byte(`{"number":2}`)) // it had been applied
 	if err := tell(1); err != nil || string(m.kvs[key].Value) != `{"number":1}` {
 		t.Errorf("the store has %s: %v", m.kvs[key].Value, err)
 	}

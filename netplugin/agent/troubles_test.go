@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// A port that something else on the node has, too, or at which nobody can listen, is told with the service or pod whose it is, as
-// long as it is so; the epoch of policies beside it stays.
+// A port that another process of the node has, too, or that cannot be opened, is reported with its service or pod
+// as long as it is so; the reported epoch of policies remains.
 func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	text := func(record any) string {
@@ -72,7 +72,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	tells()
 }
 
-// A pod whose port is taken may go before it ever starts.
+// A pod may be deleted before its port is free.
 func TestAPodThatGoesWithoutItsPortIsToldOfNobody(t *testing.T) {
 	n := newNode(t)
 	n.put(mastercfg.K8sPodKey(me, "u1"), `{"namespace":"shop","name":"db","uid":"u1"}`).step()
@@ -90,7 +90,7 @@ func TestAPodThatGoesWithoutItsPortIsToldOfNobody(t *testing.T) {
 	}
 }
 
-// What a process of the node takes is told again after the pod has gone, until it is looked at again.
+// Until the next check, the taken ports may include one of a pod that has gone: it is not reported.
 func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
 	const id = "web.blue-pod"
 	n := blueHere(t)
@@ -109,7 +109,7 @@ func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
 	}
 }
 
-// What a node tells is one record of the store.
+// A node's report is one record in the store.
 func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	a := &Agent{}
 	for i := range 3 * maxTroubles {
@@ -120,8 +120,8 @@ func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	}
 }
 
-// Only pods that kubelet probes over the network miss something. Of those without a record, nobody knows unless
-// somebody named their network.
+// Only pods that kubelet probes over the network are affected. Pods without a record are reported only if their
+// network was named.
 func TestProbesThatDoNotReachTheirPodsAreTold(t *testing.T) {
 	const id = "web.blue-pod"
 	n := blueHere(t)

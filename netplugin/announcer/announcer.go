@@ -1,14 +1,12 @@
-// Package announcer tells the physical network where a node's endpoints are.
+// Package announcer announces to the physical network where a node's endpoints are.
 //
-// Switches outside learn from what endpoints send. When a link to them comes back, it
-// may lead to another switch than before, or to one that has forgotten everything, and
-// what is for an endpoint that only listens goes astray. So whenever an uplink works
-// again, each endpoint of the node's bridged VLANs announces itself: by gratuitous ARP,
-// and by an unsolicited neighbour advertisement.
+// External switches learn addresses from the frames of endpoints. When a link to them comes back, it may lead to
+// another switch than before, or to one that has lost its table, and frames for an endpoint that only listens go
+// astray. So whenever an uplink returns, each endpoint of the node's bridged VLANs is announced: by gratuitous
+// ARP, and by an unsolicited neighbour advertisement.
 //
-// The frames enter the switch by the port of their endpoint and go through its tables:
-// they get their VLAN there, as all that the endpoint sends, and other endpoints of the
-// network hear them, too.
+// The frames enter the switch by the port of their endpoint and pass its tables: there they get their VLAN, like
+// all frames of the endpoint, and other endpoints of the network receive them, too.
 package announcer
 
 import (
@@ -27,13 +25,13 @@ import (
 	"github.com/contiv/netplugin/utils/announce"
 )
 
-// Driver is one that sends packets.
+// Driver is a driver that can send packets.
 type Driver interface {
 	drivers.NetworkDriver
 	Send(ctx context.Context, packet openflow.PacketOut) error
 }
 
-// Announcer is a driver whose endpoints announce themselves.
+// Announcer is a driver that announces its endpoints.
 type Announcer struct {
 	Driver
 	returned <-chan struct{}
@@ -43,7 +41,7 @@ type Announcer struct {
 	local map[pipeline.Key]pipeline.Endpoint
 }
 
-// New announces the endpoints of a driver whenever a value comes from returned.
+// New returns an announcer of a driver's endpoints, which announces whenever returned yields a value.
 func New(d Driver, returned <-chan struct{}) *Announcer {
 	return &Announcer{
 		Driver: d, returned: returned, log: logrus.WithField("component", "announcer"), local: map[pipeline.Key]pipeline.Endpoint{},
@@ -58,7 +56,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Update passes a change on, and remembers whom to announce.
+// Update passes a change on, and records the endpoints to announce.
 func (a *Announcer) Update(c drivers.Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,8 +76,8 @@ func (a *Announcer) Update(c drivers.Change) {
 	a.Driver.Update(c)
 }
 
-// all announces every endpoint that has a port by now. What cannot be sent ends the
-// round: the switch is away.
+// all announces every endpoint that has a port. It stops at the first frame that cannot be sent, since the switch
+// is then not connected.
 func (a *Announcer) all(ctx context.Context) {
 	ports := map[string]uint32{}
 	for _, p := range a.Ports() {
@@ -109,7 +107,7 @@ func (a *Announcer) all(ctx context.Context) {
 	log.Debug("an uplink has returned: endpoints are announced")
 }
 
-// framesOf announce an endpoint, one for each of its addresses.
+// framesOf returns the announcements of an endpoint, one for each of its addresses.
 func framesOf(e pipeline.Endpoint) (frames [][]byte) {
 	for _, own := range []netip.Addr{e.IPv4, e.IPv6} {
 		if own.IsValid() {

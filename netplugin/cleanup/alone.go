@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// checkNoOtherAgent returns an error while a process has the OVSDB lock of one of the bridges, such as an older netplugin. Without
-// a database there is no lock.
+// checkNoOtherAgent returns an error while a process has the OVSDB lock of one of the bridges, such as an older
+// netplugin. Without a database there is no lock.
 func checkNoOtherAgent(ctx context.Context, c Config) error {
 	for _, bridge := range append(slices.Clone(c.Bridges), uplink.DefaultBridge) {
 		taken := false
@@ -19,7 +19,7 @@ func checkNoOtherAgent(ctx context.Context, c Config) error {
 			return nil
 		})
 		if err != nil {
-			return nil // that is said later
+			return nil // reported later
 		}
 		if taken {
 			return fault.New(fault.Conflict, "a netplugin keeps bridge %s: stop it first", bridge)

@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Times to wait for Open vSwitch, which is on this machine.
+// Time limits for Open vSwitch, which is on this machine.
 const (
 	databaseTime = 5 * time.Second // to answer
-	switchTime   = 5 * time.Second // to do what the database says
+	switchTime   = 5 * time.Second // to apply the database
 )
 
 type bridgeRow struct {
@@ -30,19 +30,20 @@ type rootRow struct {
 	CurCfg int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
 }
 
-// database is the switch's, for as long as something is looked up or written.
+// database is a connection to the switch's database.
 type database struct {
 	client  *ovsdb.Client
 	bridges *ovsdb.Table[bridgeRow]
 	root    *ovsdb.Table[rootRow]
 }
 
-// withDatabase connects for one purpose.
+// withDatabase calls do with a connection that lasts as long as the call; fault.Unavailable if the database does
+// not answer.
 func withDatabase(ctx context.Context, runDir string, do func(ctx context.Context, db *database) error) error {
 	return withLock(ctx, runDir, "", do)
 }
 
-// withLock asks for a lock, too; somebody else may have it.
+// withLock is withDatabase, and requests an OVSDB lock, which another process may hold.
 func withLock(ctx context.Context, runDir, lock string, do func(ctx context.Context, db *database) error) error {
 	db := &database{bridges: ovsdb.NewTable[bridgeRow]("Bridge", nil), root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
 	target := filepath.Join(runDir, "db.sock")
@@ -65,7 +66,7 @@ func withLock(ctx context.Context, runDir, lock string, do func(ctx context.Cont
 	return do(ctx, db)
 }
 
-// bridges finds ours. Without a database there is nothing to be found.
+// bridges returns our bridges. Without a database it returns an error.
 func bridges(ctx context.Context, c Config) (things []thing, err error) {
 	err = withDatabase(ctx, c.RunDir, func(_ context.Context, db *database) error {
 		for _, row := range db.bridges.Rows() {
@@ -89,8 +90,8 @@ func bridges(ctx context.Context, c Config) (things []thing, err error) {
 	return things, err
 }
 
-// removeBridge takes the row out and waits until ovs-vswitchd has seen that. The
-// rows of its ports are collected by the server.
+// removeBridge deletes the bridge's row and waits until ovs-vswitchd has applied that. The server garbage-collects
+// the rows of its ports.
 func removeBridge(ctx context.Context, runDir string, id ovsdb.UUID) error {
 	return withDatabase(ctx, runDir, func(ctx context.Context, db *database) error {
 		_, config, err := db.client.Configure(ctx,

@@ -1,25 +1,24 @@
-// Package cleanup leaves a node as it was before netplugin's first start.
+// Package cleanup restores a node to the state before netplugin's first start.
 //
-// What netplugin makes on a node is found by how it looks, not by a list that
-// could be lost: bridges by their names, links by their group, the table of
-// nftables by its name, limits by what the rows of bridges say. Only the settings of the host were written down before they
-// were changed. First nothing new is attached
-// any more, last go the files.
+// What netplugin creates on a node is found by its names and marks, not by a list that could be lost: bridges by
+// their names, links by their group, the table of nftables by its name, limits and routes by the rows of bridges.
+// Only the settings of the host were recorded before they were changed. The order: first no more pods can be
+// attached, files are removed last.
 //
 //	runtime        no more pods: the configuration of their networks, our CNI plugin
 //	uplinks        the host gets its addresses and routes back
-//	limits         of the connections of tenants, which the kernel would keep; the bridges name them
-//	routes         of tunnels, which ovs-vswitchd would keep; the bridges name them as well
+//	limits         of the connections of tenants, which the kernel would keep; recorded in the bridges' rows
+//	routes         of tunnels, which ovs-vswitchd would keep; recorded in the bridges' rows
 //	bridges        with all their ports: pods and tunnels end here
-//	links          what was behind the ports, in pods as well
+//	links          remaining links of ports, in pods as well
 //	namespaces     those of the name server
 //	nftables       our table
-//	settings       of the host, as they were
+//	settings       of the host, set back
 //	files          checkpoints, sockets; directories only when they are empty
 //
-// Each thing is removed for itself: what cannot be removed is reported, everything else
-// goes on, and the next cleanup tries again. There is nothing to remove twice. The
-// store is not touched: netmaster gives up the endpoints of a node that is gone.
+// Each item is removed independently: a failure is reported, the others are still removed, and the next cleanup
+// tries again. Repeating a cleanup does no harm. The store is not changed: netmaster releases the endpoints of a
+// removed node.
 package cleanup
 
 import (
@@ -30,27 +29,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Config says where things are.
+// Config has the names and paths of what is removed.
 type Config struct {
 	RunDir    string   // of Open vSwitch's sockets
 	Bridges   []string // names of our bridges
-	StateDirs []string // directories of ours, with all that is in them
+	StateDirs []string // our directories, removed with their contents
 	Files     []string // sockets and the like
-	Hollow    []string // directories that manifests have made, where others may have something
-	Runtime   []string // what container runtimes find us by
+	Hollow    []string // directories created by manifests, which others may use
+	Runtime   []string // files by which container runtimes find our plugin
 	Memory    string   // directory with the settings of the host; one of StateDirs
-	DryRun    bool     // only say what there is
+	DryRun    bool     // only list what would be removed
 	Out       io.Writer
 }
 
-// thing is something of ours on the node.
+// thing is an item to remove.
 type thing struct {
-	what   string // for people
+	what   string // for messages
 	remove func(ctx context.Context) error
 }
 
-// Run removes what there is. Its error says that something is left; it is of kind
-// Conflict if nothing was done, because somebody keeps one of the bridges.
+// Run removes everything that it finds. Its error says that something is left; the error is of kind Conflict if
+// nothing was removed because another process manages one of the bridges.
 func Run(ctx context.Context, c Config) error {
 	if err := checkNoOtherAgent(ctx, c); err != nil {
 		return err
@@ -81,5 +80,5 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// say reports to people; who does not listen is cleaned up for all the same.
+// say writes a line to Out; cleanup continues if that fails.
 func (c Config) say(verb, what string) { _, _ = fmt.Fprintf(c.Out, "%s %s\n", verb, what) }

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
 
-// firewall finds our tables of nftables.
+// firewall returns our nftables tables.
 func firewall(ctx context.Context, _ Config) (things []thing, err error) {
 	tables, err := hostaccess.RuleTables(ctx)
 	for _, t := range tables {
@@ -25,7 +25,7 @@ func firewall(ctx context.Context, _ Config) (things []thing, err error) {
 	return things, err
 }
 
-// settings finds what has to be put back.
+// settings returns the host's changed settings.
 func settings(_ context.Context, c Config) ([]thing, error) {
 	changed, err := hostaccess.ChangedSettings(c.Memory)
 	if len(changed) == 0 {
@@ -37,8 +37,8 @@ func settings(_ context.Context, c Config) ([]thing, error) {
 	}}, err
 }
 
-// files finds what is on disk. A directory that others use, too, is removed when it
-// is empty, as is one that has been empty since it was made.
+// files returns our files and directories. A directory that others use, too, is removed if it is empty, also if it
+// has been since it was created.
 func files(_ context.Context, c Config) (things []thing, err error) {
 	for _, dir := range c.StateDirs {
 		if dir == c.Memory && !c.DryRun && settingsAreLeft(dir) {
@@ -60,10 +60,10 @@ func files(_ context.Context, c Config) (things []thing, err error) {
 	return slices.Concat(things, existingFiles(c.Files), emptyParents(slices.Concat(c.StateDirs, c.Files, hollow))), nil
 }
 
-// runtime finds what container runtimes know us by. Its folders are theirs.
+// runtime returns our files in the directories of container runtimes, which remain.
 func runtime(_ context.Context, c Config) ([]thing, error) { return existingFiles(c.Runtime), nil }
 
-// existingFiles returns those of some files that exist.
+// existingFiles returns the files that exist.
 func existingFiles(paths []string) (things []thing) {
 	for _, file := range paths {
 		if _, err := os.Lstat(file); err == nil {
@@ -73,19 +73,19 @@ func existingFiles(paths []string) (things []thing) {
 	return things
 }
 
-// settingsAreLeft tells whether something could not be put back, which has been said.
+// settingsAreLeft reports whether a setting could not be restored, which has been reported.
 func settingsAreLeft(dir string) bool {
 	changes, err := hostaccess.ChangedSettings(dir)
 	return len(changes) > 0 || err != nil
 }
 
-// isMount tells whether a directory is on another file system than the one around it.
+// isMount reports whether a directory is on another file system than its parent.
 func isMount(dir string) bool {
 	var inside, outside unix.Stat_t
 	return unix.Stat(dir, &inside) == nil && unix.Stat(filepath.Dir(dir), &outside) == nil && inside.Dev != outside.Dev
 }
 
-// emptyParents are the directories that are empty when what is ours in them is gone.
+// emptyParents returns the directories that will be empty once ours are removed from them.
 func emptyParents(ours []string) (things []thing) {
 	var parents []string
 	for _, path := range ours {
@@ -95,17 +95,17 @@ func emptyParents(ours []string) (things []thing) {
 	for _, dir := range slices.Compact(parents) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(ours, filepath.Join(dir, e.Name())) }) {
-			continue // it is not there, or others use it
+			continue // it does not exist, or others use it
 		}
 		if isMount(dir) {
-			continue // it was there before
+			continue // not created by us
 		}
 		things = append(things, emptyDir(dir))
 	}
 	return things
 }
 
-// emptyDir is a directory with nothing in it.
+// emptyDir returns an empty directory to remove.
 func emptyDir(dir string) thing {
 	return thing{what: "directory " + dir, remove: func(context.Context) error {
 		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// links finds the host's ends of all links that a driver has made. The other ends go
-// with them, whatever namespace they are in and whatever they are called there.
+// links returns the host's ends of all links that a driver has created. Their other ends are removed with them,
+// whatever their namespaces and names.
 func links(context.Context, Config) (things []thing, err error) {
 	ends, err := ovsd.OwnLinks()
 	for _, end := range ends {
@@ -23,10 +23,10 @@ func links(context.Context, Config) (things []thing, err error) {
 	return things, err
 }
 
-// netnsDir is where network namespaces have names.
+// netnsDir is the directory of named network namespaces.
 const netnsDir = "/run/netns"
 
-// namespaces finds those of the name server.
+// namespaces returns the network namespaces of the name server.
 func namespaces(context.Context, Config) (things []thing, err error) {
 	for _, encap := range []pipeline.Encap{pipeline.VXLAN, pipeline.VLAN} {
 		name := ovsd.DefaultNamesNetNS(encap)

@@ -9,11 +9,11 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// undoTime is how long giving the host its addresses back may take.
+// undoTime is the time limit for giving the host its addresses back.
 const undoTime = 20 * time.Second
 
-// uplinks finds the bridge of the uplinks. It is not removed like the others: the
-// host's own network may be on it, and goes back to the links.
+// uplinks returns the bridge of the uplinks. It is not removed like the others: the host's own network may be on
+// it, and moves back to the links.
 func uplinks(ctx context.Context, c Config) ([]thing, error) {
 	config := uplink.Config{RunDir: c.RunDir, Log: discardLog()}
 	moved, err := uplink.Moved(config)
@@ -30,7 +30,7 @@ func uplinks(ctx context.Context, c Config) ([]thing, error) {
 	case unknown != nil && len(moved) > 0:
 		return nil, fmt.Errorf("%s: %w", what, unknown)
 	case unknown != nil || len(moved) == 0 && !there:
-		return nil, nil // without a database, the bridges are said to be left
+		return nil, nil // without a database, the bridges are reported as left
 	}
 	return []thing{{
 		what: what,

@@ -12,11 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Book has the addresses of names as policies have them: of one domain, or *.DOMAIN for all below
-// it. It has no lock; its owner has.
+// Book has the addresses of the names in policies: of one domain, or *.DOMAIN for all domains below it. It has no
+// lock; its owner provides one.
 type Book map[string]map[netip.Addr]Entry
 
-// Clone is a copy that its owner's lock does not concern.
+// Clone returns a copy that shares nothing with the book.
 func (b Book) Clone() Book {
 	other := make(Book, len(b))
 	for name, known := range b {
@@ -25,16 +25,17 @@ func (b Book) Clone() Book {
 	return other
 }
 
-// Entry is what is known of an address.
+// Entry is the state of an address.
 type Entry struct {
-	Heard time.Time // when last
-	Until time.Time // connections to it may begin
-	Over  bool      `json:",omitempty"` // that is over: those that have begun go on
+	Heard time.Time // last time
+	Until time.Time // new connections are allowed
+	Over  bool      `json:",omitempty"` // Until has passed: only established connections continue
 }
 
-// How long and how much is kept. Many clients look a name up once and keep the address, so a TTL of seconds
-// would cut them off, and many keep a connection for days. Of more addresses, those that are over and then those that
-// were heard longest ago do not count: whoever has new ones answered cannot keep out what others are answered later.
+// Retention of addresses. Many clients resolve a name once and keep the address, so a TTL of seconds would cut
+// them off, and many keep a connection for days. If a name has more addresses than most, those past Until, and
+// then the ones received longest ago, are dropped: a flood of answers with new addresses cannot keep out later
+// ones.
 const (
 	least   = time.Hour
 	longest = 24 * time.Hour
@@ -42,16 +43,16 @@ const (
 	most    = 1000               // addresses of a name
 )
 
-// matches tells whether a name is one of those that a policy means.
+// matches reports whether a name is the name, or below the domain, of a policy.
 func matches(pattern, name string) bool {
 	if below, wild := strings.CutPrefix(pattern, "*."); wild {
-		return name != below && dns.IsSubDomain(below, name) // a label may have a dot in it, which is no border
+		return name != below && dns.IsSubDomain(below, name) // a label may contain an escaped dot
 	}
 	return pattern == name
 }
 
-// Hear takes over an answer for those of the names that it is about, and returns those that have other addresses now. News tells
-// whether it is about any.
+// Hear adds an answer to the names of policies that it matches, and returns those with new addresses. news reports
+// whether it matches any.
 func (b Book) Hear(names []string, a Answer, now time.Time) (changed []string, news bool) {
 	until := now.Add(min(max(a.TTL, least), longest))
 	for _, name := range names {
@@ -79,7 +80,8 @@ func (b Book) Hear(names []string, a Answer, now time.Time) (changed []string, n
 	return changed, news
 }
 
-// forgetOldest forgets so many addresses: those that are over, then others, of each those that were heard longest ago.
+// forgetOldest drops count addresses: first those past Until, then others, and of each first those received
+// longest ago.
 func forgetOldest(known map[netip.Addr]Entry, count int) {
 	if count <= 0 {
 		return
@@ -98,8 +100,8 @@ func forgetOldest(known map[netip.Addr]Entry, count int) {
 	}
 }
 
-// Expire ends what does not count any more, and returns the names of which it has ended anything. What counts for longer than an
-// answer can was heard before the clock of the node was put back, and counts as if it was heard now.
+// Expire applies expiry, and returns the names of which addresses have expired. An entry whose Until is later than
+// any answer's can be was received before the clock of the node was set back; it is treated as received now.
 func (b Book) Expire(now time.Time) (changed []string) {
 	last := now.Add(longest)
 	for name, known := range b {
@@ -127,8 +129,8 @@ func (b Book) Expire(now time.Time) (changed []string) {
 	return changed
 }
 
-// Of lists the addresses of names, as prefixes, ascending: those to which connections may begin, and those to which
-// only what has begun goes on.
+// Of returns the addresses of names as prefixes, ascending: those to which new connections are allowed, and those
+// to which only established ones continue.
 func (b Book) Of(names []string) (open, over []netip.Prefix) {
 	for _, name := range names {
 		for address, e := range b[name] {

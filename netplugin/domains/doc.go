@@ -1,9 +1,10 @@
-// Package domains tracks the IP addresses of the domain names that policies have as peers, by the DNS answers that local
-// endpoints receive: these are the addresses that they connect to, so no name server is asked. The switch sends copies of
-// the answers of the cluster's name service (pipeline.PacketAnswer), and the book keeps what they say of names in policies:
+// Package domains tracks the IP addresses of the domain names that policies have as peers, by the DNS answers that
+// local endpoints receive: these are the addresses that they connect to, so no name server is queried. The switch
+// sends copies of the answers of the cluster's name service (pipeline.PacketAnswer), and the book records those
+// for names in policies:
 //
-//	switch --> Serve --> read --> Listener, whose Book it is
+//	switch --> Serve --> read --> Listener, the owner of the Book
 //
-// An answer arrives at the endpoint at the same time as here. A connection that begins before the switch knows the
-// address is refused; TCP tries again after a second.
+// The endpoint receives an answer at the same time as this package. A connection that begins before the switch has
+// a flow for the address is refused; TCP retries after a second.
 package domains

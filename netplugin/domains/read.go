@@ -12,18 +12,18 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Answer says what a name stands for: the name that was asked for, and no other. That it is an alias of another name says
-// nothing of that one: the answer comes from whoever owns the alias, and he may have added any addresses.
+// Answer has the addresses of the queried name, and of no other. If that is an alias, its target is not recorded:
+// the owner of the alias made the answer, and may have added any addresses.
 type Answer struct {
 	Name      string // see Fold
 	Addresses []netip.Addr
 	TTL       time.Duration // the shortest of all records
 }
 
-// Fold is a name as it is compared: in small letters, without a dot at its end.
+// Fold returns a name in the form in which names are compared: lower case, without a trailing dot.
 func Fold(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// read takes an answer from a message; false: it has no addresses.
+// read returns the answer of a DNS message; false if it has no addresses.
 func read(message []byte) (a Answer, ok bool) {
 	var m dns.Msg
 	if err := m.Unpack(message); err != nil || !m.Response || m.Rcode != dns.RcodeSuccess || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET {
@@ -52,13 +52,14 @@ func read(message []byte) (a Answer, ok bool) {
 		}
 		at = next
 	}
-	// Who owns a name may not open what is at every node, such as its loopback or a service for metadata at 169.254.169.254.
+	// The owner of a name may not allow addresses that exist at every node, such as loopback or a metadata service at
+	// 169.254.169.254.
 	a.Addresses = slices.DeleteFunc(a.Addresses, func(one netip.Addr) bool { return !one.IsGlobalUnicast() })
 	a.TTL = time.Duration(ttl) * time.Second
 	return a, len(a.Addresses) > 0
 }
 
-// payload is what a datagram in a frame says; nil: it is none, or not all of one.
+// payload returns the UDP payload of a frame; nil if it is not a UDP datagram, or not a complete one.
 func payload(frame []byte) []byte {
 	p, ok := inet.ReadFrame(frame)
 	if !ok || p.Fragment || p.Protocol != inet.UDP || len(p.Payload) < inet.UDPSize {

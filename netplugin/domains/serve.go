@@ -8,16 +8,16 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Listener has the book.
+// Listener owns the book.
 type Listener interface {
 	HearAnswer(Answer)
-	ForgetAnswers(now time.Time) // those that do not count any more
+	ForgetAnswers(now time.Time) // expired ones
 }
 
-// forgetEvery is how often it is looked for these.
+// forgetEvery is the interval of expiry.
 const forgetEvery = 10 * time.Second
 
-// Serve tells a listener of the answers that the switch sends, until ctx is done.
+// Serve passes the answers that the switch sends to a listener, until ctx is done.
 func Serve(ctx context.Context, bus drivers.PacketBus, l Listener) error {
 	packets := bus.Packets(pipeline.PacketAnswer)
 	forget := time.NewTicker(forgetEvery)

@@ -39,7 +39,7 @@ const (
 	setMany = "has-many"
 )
 
-// senderSets are the sets of endpoints that open connections, by source address.
+// senderSets returns the sets of endpoints that open connections, by source address.
 func senderSets() (sets []set) {
 	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
 		sets = append(sets,

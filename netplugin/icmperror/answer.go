@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// answerTo returns the frame of an ICMP error of a router about the packet in a frame, to who has sent it; nil if there must be none: later
-// fragments and ICMP errors are not answered. message is the header of ICMP, without its checksum.
+// answerTo returns the frame of an ICMP error from a router to the sender of a packet; nil if there must be none:
+// later fragments and ICMP errors are not answered. message is the ICMP header without its checksum.
 //
-// A first fragment is quoted as a whole packet: the connection tracker, which is to translate the answer, takes no other
-// for one of a connection.
+// A first fragment is quoted as a whole packet: the connection tracker, which has to translate the error, would
+// not match a fragment to a connection.
 func answerTo(frame []byte, router netip.Addr, message []byte) []byte {
 	p, ok := parse(frame)
 	if !ok || p.isError() || p.Later || len(router.AsSlice()) != len(p.Src()) {

@@ -1,19 +1,18 @@
-// Package icmperror tells endpoints what routers say of their packets, as the routers of the Internet do: that they are too
-// big for their way (path MTU discovery, RFC 1191 and RFC 8201), have lived too long, or could not be delivered. There are four cases:
+// Package icmperror sends endpoints the ICMP errors that routers of the Internet would send: packet too big (path
+// MTU discovery, RFC 1191 and RFC 8201), hop limit exceeded, destination unreachable. There are four cases:
 //
-//   - The way to other nodes carries less than an endpoint sends. The switch is the
-//     router, and sends the packet here; the answer is an ICMP error from the gateway of
-//     the endpoint's network (toobig.go).
-//   - A router outside says so, or that a packet could not be delivered for another
-//     reason. What it quotes of the packet has the address that the host knows the
-//     endpoint by, and gets the endpoint's own (quoted.go).
-//   - A packet cannot live another hop at the gateway of the endpoint's network, as the first ones of traceroute. The answer is
-//     that gateway's, too (answer.go).
-//   - A router outside says so of an answer from a node port. The switch knows what to do
-//     with it, but not whose the port is (nodeport.go).
+//   - The tunnel to other nodes has a smaller MTU than the packet of an endpoint. The switch is the router, and
+//     sends the packet here; the answer is an ICMP error from the gateway of the endpoint's network (toobig.go).
+//   - An external router reports that, or that a packet could not be delivered for another reason. The quoted
+//     packet has the address that the host knows the endpoint by; it is replaced by the endpoint's own
+//     (quoted.go).
+//   - A packet's hop limit expires at the gateway of the endpoint's network, as for the first probes of
+//     traceroute. The answer is an ICMP error from that gateway, too (answer.go).
+//   - An external router sends an error about an answer from a node port. The switch has flows for it, but does
+//     not know the tenant of the port (nodeport.go).
 //
-// How many packets come here is limited in the switch; see toobig.go, expired.go and quoted.go of
-// ofnet/pipeline. What is damaged is not answered.
+// The switch limits the rate of packets to this package; see toobig.go, expired.go and quoted.go of
+// ofnet/pipeline. Malformed packets are not answered.
 package icmperror
 
 import (
@@ -26,8 +25,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Serve answers what the switch sends until ctx is done. An answer that the switch does
-// not take is lost, as any packet may be.
+// Serve answers the packets that the switch sends until ctx is done. An answer that the switch does not accept is
+// lost, as any packet may be.
 func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *logrus.Entry) error {
 	tooBig, expired, errors := bus.Packets(pipeline.PacketTooBig), bus.Packets(pipeline.PacketExpired), bus.Packets(pipeline.PacketError)
 	for {

@@ -8,10 +8,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// NodePorts tells the VRF of the tenant whose service has a node port; 0: nobody's.
+// NodePorts returns the VRF of the tenant that owns the service of a node port; 0 if there is none.
 type NodePorts func(protocol uint8, port uint16) (vrf uint16)
 
-// enter sends an error about an answer on to the tenant whose node port has answered.
+// enter returns an error about an answer for the tenant of the node port that has answered; false if there is
+// none.
 func (vrfOf NodePorts) enter(p pipeline.Packet) (openflow.PacketOut, bool) {
 	protocol, port, ok := quotedPort(p.Data)
 	if !ok {
@@ -21,8 +22,8 @@ func (vrfOf NodePorts) enter(p pipeline.Packet) (openflow.PacketOut, bool) {
 	return p.EnterIn(vrf), vrf != 0
 }
 
-// quotedPort is the port of TCP or UDP from which the packet was sent that the ICMP error in a frame quotes; false: it is no such
-// error, or a part of one, or quotes less.
+// quotedPort returns the source port of the TCP or UDP packet quoted by the ICMP error in a frame; false if the
+// frame is no such error, or is a fragment, or quotes too little.
 func quotedPort(frame []byte) (protocol uint8, port uint16, ok bool) {
 	p, ok := parse(frame)
 	if !ok || !p.isError() || p.Fragment {

@@ -7,10 +7,10 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// version is what differs between errors of the two versions of IP.
+// version has the differences between errors of the two IP versions.
 type version struct {
 	etherType uint16
-	size      int  // of the header that we write
+	size      int  // of the header that is written
 	icmp      byte // protocol number
 	quoted    int  // most bytes of a packet that an error about it quotes: RFC 1812 wants no more than 576 in all, RFC 4443 no more than 1280
 }
@@ -23,13 +23,13 @@ func version6() version {
 	return version{inet.EtherTypeIPv6, inet.IPv6Size, inet.ICMPv6, 1280 - inet.IPv6Size - inet.ICMPSize}
 }
 
-// packet is an IP packet, and what is special about its version.
+// packet is an IP packet, with its version.
 type packet struct {
 	inet.Packet
 	version
 }
 
-// parse reads the packet in a frame.
+// parse returns the IP packet in a frame; false if there is none.
 func parse(frame []byte) (packet, bool) {
 	p, ok := inet.ReadFrame(frame)
 	switch {
@@ -41,7 +41,7 @@ func parse(frame []byte) (packet, bool) {
 	return packet{p, version4()}, true
 }
 
-// withoutFragment is the packet without the fields of a fragment.
+// withoutFragment returns the packet with its fragment fields cleared.
 func (p packet) withoutFragment() []byte {
 	all := slices.Concat(p.Header, p.Payload)
 	if p.IsIPv6() {
@@ -49,13 +49,13 @@ func (p packet) withoutFragment() []byte {
 		binary.BigEndian.PutUint16(all[4:], uint16(len(p.Payload)))
 		return all
 	}
-	const mayNot = 0x4000 // be fragmented
+	const mayNot = 0x4000 // the bit for "don't fragment"
 	binary.BigEndian.PutUint16(all[6:], binary.BigEndian.Uint16(all[6:])&mayNot)
 	inet.SumIPv4(all[:len(p.Header)])
 	return all
 }
 
-// isError tells whether it is an ICMP error: nothing is said about those.
+// isError reports whether the packet is an ICMP error, which is never answered.
 func (p packet) isError() bool {
 	if p.Protocol != p.icmp || len(p.Payload) < inet.ICMPSize {
 		return false
@@ -67,7 +67,7 @@ func (p packet) isError() bool {
 	return kind == 3 || kind == 4 || kind == 5 || kind == 11 || kind == 12
 }
 
-// sumICMP writes the checksum of the ICMP message that the packet is.
+// sumICMP writes the checksum of the packet's ICMP message.
 func (p packet) sumICMP() {
 	clear(p.Payload[2:4])
 	sum := uint32(0)

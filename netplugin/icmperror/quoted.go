@@ -6,12 +6,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Restored returns the frame of an ICMP error so that it quotes the packet as its receiver
-// has sent it; nil if it is none, or a part of one. The switch has brought the error to the
-// receiver, so whoever it is for is the sender of what it quotes.
+// Restored returns the frame of an ICMP error with the quoted packet as its receiver has sent it; nil if the frame
+// is no ICMP error, or a fragment. The switch has delivered the error to the receiver, so its destination is the
+// source of the quoted packet.
 //
-// The quoted checksums of TCP and UDP stay as they are: hosts do not look at them, and most
-// errors quote less than they are about.
+// The quoted checksums of TCP and UDP stay as they are: hosts do not verify them, and most errors do not quote the
+// whole packet.
 func Restored(frame []byte) []byte {
 	frame = slices.Clone(frame)
 	p, ok := parse(frame)

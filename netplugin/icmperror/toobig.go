@@ -5,11 +5,11 @@ import (
 	"net/netip"
 )
 
-// TooBig returns the frame that says that the packet in a frame is too big for the way
-// behind a router, which carries mtu bytes; nil if there must be none (answerTo).
+// TooBig returns the ICMP error saying that the packet in a frame exceeds the MTU, in bytes, behind a router; nil
+// if there must be none (answerTo).
 //
-// An IPv4 packet that may be fragmented is answered like one that must not be. The switch
-// does not make fragments; a host that hears of it does so itself.
+// An IPv4 packet without "don't fragment" is answered, too. The switch does not fragment; a host that receives the
+// error does so itself.
 func TooBig(frame []byte, mtu uint16, router netip.Addr) []byte {
 	if router.Is6() {
 		return answerTo(frame, router, binary.BigEndian.AppendUint16([]byte{2, 0, 0, 0, 0, 0}, mtu)) // packet too big
@@ -17,7 +17,8 @@ func TooBig(frame []byte, mtu uint16, router netip.Addr) []byte {
 	return answerTo(frame, router, binary.BigEndian.AppendUint16([]byte{3, 4, 0, 0, 0, 0}, mtu)) // unreachable, fragmentation needed
 }
 
-// Expired returns the frame that says that the packet in a frame has used up its hops at a router; nil if there must be none.
+// Expired returns the ICMP error saying that the hop limit of the packet in a frame has expired at a router; nil
+// if there must be none.
 func Expired(frame []byte, router netip.Addr) []byte {
 	if router.Is6() {
 		return answerTo(frame, router, []byte{3, 0, 0, 0, 0, 0, 0, 0})

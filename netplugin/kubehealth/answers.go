@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// ProxyMode is the name of this proxy.
+// ProxyMode is the name of this proxy, as Kubernetes reports it.
 const ProxyMode = "contiv"
 
-// trouble returns why the node does not serve services; nil: it does.
+// trouble returns why the node does not serve services; nil if it does.
 func (s *Server) trouble() error {
 	if err := s.node.Ready(); err != nil && !s.asBefore(err) {
 		return err
@@ -20,7 +20,7 @@ func (s *Server) trouble() error {
 	return nil
 }
 
-// service answers at the port of a service: 200 if a backend is here and ready.
+// service returns the handler of a service's health port: status 200 if a backend is on this node and ready.
 func (s *Server) service(port uint16) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		of, known := s.node.KubeHealth().Ports[port]
@@ -37,7 +37,7 @@ func (s *Server) service(port uint16) http.Handler {
 	})
 }
 
-// proxy answers for the node: whether services are served, and whether new clients are welcome.
+// proxy returns the handler for the node: whether services are served, and whether new clients are welcome.
 func (s *Server) proxy() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, eligible bool) {
@@ -48,7 +48,8 @@ func (s *Server) proxy() http.Handler {
 				body["nodeEligible"] = !health.Leaving
 			}
 			if trouble != nil {
-				// What follows is for those who run the node: it may name what is of a tenant, and everybody's pods ask here.
+				// The rest of the error is for operators: it may name objects of a tenant, and pods of all tenants
+				// can query here.
 				body["reason"], _, _ = strings.Cut(trouble.Error(), ": ")
 			}
 			answer(w, trouble == nil && !(eligible && health.Leaving), body)
@@ -65,12 +66,12 @@ func mode() http.Handler {
 	return mux
 }
 
-// answer writes a body with the status of a good node or of a bad one.
+// answer writes a body with status 200 or, if not good, 503.
 func answer(w http.ResponseWriter, good bool, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if !good {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(body) // who has gone does not read it
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

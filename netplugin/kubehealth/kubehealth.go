@@ -1,12 +1,12 @@
-// Package kubehealth answers those who ask a node how it serves services of Kubernetes, at the
-// ports at which they expect Kubernetes' own proxy:
+// Package kubehealth reports how a node serves services of Kubernetes, at the ports at which clients expect
+// Kubernetes' own proxy:
 //
 //	port of a service       load balancers: has the node a backend of it?
 //	:10256 /healthz         load balancers: does the node serve services, and is it going to stay?
 //	:10256 /livez           the first half of that
 //	127.0.0.1:10249         which proxy is it? /proxyMode
 //
-// A port of a service is open exactly while the service has it.
+// The health port of a service is open exactly while the service has it.
 package kubehealth
 
 import (
@@ -24,31 +24,31 @@ import (
 	"github.com/contiv/netplugin/utils/fairlisten"
 )
 
-// Node is what the server asks.
+// Node is the source of the answers.
 type Node interface {
 	KubeHealth() agent.KubeHealth
 	Ready() error                     // why the node does not serve as it should; nil: it does
-	TellClosed(why map[uint16]string) // why nobody answers at ports of services; of those that are not in it somebody does
+	TellClosed(why map[uint16]string) // why the health ports of some services are not open; those of others are
 }
 
-// Server listens for those who ask.
+// Server serves the health ports.
 type Server struct {
 	node     Node
 	asBefore func(notReady error) bool
 	log      *logrus.Entry
-	fixed    map[string]http.Handler // by address: what is there whatever services there are
+	fixed    map[string]http.Handler // by address: independent of services
 
 	open   map[string]*http.Server
 	failed map[string]failure // by address
 }
 
-// failure is why there is nobody at an address, as it is in the log.
+// failure is the reason, as logged, why an address is not served.
 type failure struct {
 	why   string
 	since time.Time
 }
 
-// Where Kubernetes' own proxy is asked about itself.
+// The addresses of Kubernetes' own proxy for queries about itself.
 const (
 	healthAddress = ":10256"
 	modeAddress   = "127.0.0.1:10249"
@@ -56,28 +56,28 @@ const (
 
 // Times of the server.
 const (
-	retryEvery  = 5 * time.Second // where an address was not free
+	retryEvery  = 5 * time.Second // for an address that was in use
 	readTimeout = 10 * time.Second
-	lastAnswers = time.Second // for requests that are under way at the end
+	lastAnswers = time.Second // for pending requests at the end
 )
 
-// Bounds of each port: anybody asks there, endpoints too.
+// Limits of each port, which any client can reach, endpoints too.
 const (
 	headerTime = 5 * time.Second
 	maxHeader  = 4 << 10
-	maxConns   = 256 // and as many of the machine itself
-	ofOne      = 16  // of one address
+	maxConns   = 256 // and as many from the machine itself
+	ofOne      = 16  // from one address
 )
 
-// New makes a server; nothing happens before Run. A node that is not ready, and of which asBefore says
-// that it serves what it did before, is a good one.
+// New returns a server, which does nothing before Run. A node that is not ready counts as good if asBefore reports
+// that it serves what it served before.
 func New(node Node, asBefore func(notReady error) bool, log *logrus.Entry) *Server {
 	s := &Server{node: node, asBefore: asBefore, log: log, open: map[string]*http.Server{}, failed: map[string]failure{}}
 	s.fixed = map[string]http.Handler{healthAddress: s.proxy(), modeAddress: mode()}
 	return s
 }
 
-// Run listens where it is to, until ctx is done.
+// Run serves the wanted addresses until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -106,11 +106,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// addressOf is where a port of a service is.
+// addressOf returns the address of a service's health port.
 func addressOf(port uint16) string { return fmt.Sprintf(":%d", port) }
 
-// logFailedListeners logs the service ports on which the server cannot listen, after a second try: a netplugin that ends may have
-// them for a moment.
+// logFailedListeners logs the service ports on which the server cannot listen, after a second try: a netplugin
+// that ends may have them for a moment.
 func (s *Server) logFailedListeners(ports map[uint16]agent.HealthPort) {
 	why := map[uint16]string{}
 	for port := range ports {
@@ -121,7 +121,7 @@ func (s *Server) logFailedListeners(ports map[uint16]agent.HealthPort) {
 	s.node.TellClosed(why)
 }
 
-// listen makes the open addresses the wanted ones.
+// listen opens the wanted addresses and closes all others.
 func (s *Server) listen(ctx context.Context, wanted map[string]http.Handler, serving *sync.WaitGroup) {
 	for address, server := range s.open {
 		if wanted[address] != nil {

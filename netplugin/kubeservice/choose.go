@@ -1,16 +1,15 @@
-// Package kubeservice chooses who serves a connection to a service of Kubernetes: which of
-// the backends of a port, on this node, for which clients. It is pure; Kubernetes' rule is that
-// of its own proxy.
+// Package kubeservice chooses the backends that serve connections to a port of a Kubernetes service: on this node,
+// by where the clients are. It is pure; the rules are those of Kubernetes' own proxy.
 //
-//	cluster set    the ready ones that are meant for this node or its zone; if none is
-//	               ready, those that are about to end and still serve
-//	local set      the same of this node only, whomever they are meant for
+//	cluster set    the ready backends that are meant for this node or its zone; if none is
+//	               ready, those that are terminating and still serve
+//	local set      the same of this node only, without regard to hints
 //
-// Where no backend serves at all, connections are refused. Where none of this node does, but some elsewhere,
-// the local set is silent.
+// If no backend serves at all, connections are refused. If none of this node does, but some of other nodes do,
+// packets for the local set are dropped.
 //
-// Clients in the cluster have the cluster set; at a cluster address with the internal policy Local
-// they have the local set. Clients from outside have the cluster set, with the external policy Local the local one.
+// Clients in the cluster use the cluster set; at a cluster address with the internal policy Local they use the
+// local set. External clients use the cluster set; with the external policy Local, the local set.
 package kubeservice
 
 import (
@@ -23,32 +22,32 @@ import (
 // Backend is an address behind one port of a service.
 type Backend struct {
 	Address     netip.AddrPort
-	Node        string // empty: none of ours
+	Node        string // empty: no node of the cluster
 	Ready       bool
 	Serving     bool
 	Terminating bool
-	ForNodes    []string // hints: nodes, and zones, whose clients it is meant for
+	ForNodes    []string // hints: nodes, and zones, of the clients it is meant for
 	ForZones    []string
 }
 
-// Place is where clients are.
+// Place is the location of clients.
 type Place struct {
 	Node string
-	Zone string // empty: not known
+	Zone string // empty: unknown
 }
 
-// Chosen are backends for some clients.
+// Chosen are the backends for some clients.
 type Chosen struct {
-	Serving  []netip.AddrPort // get new connections, ascending
-	Draining []netip.AddrPort // keep those that they have, ascending
-	Silent   bool             // nobody serves here, but somebody does elsewhere: what comes is dropped, not refused
+	Serving  []netip.AddrPort // accept new connections, ascending
+	Draining []netip.AddrPort // keep existing connections only, ascending
+	Silent   bool             // no backend serves here, but one does on another node: packets are dropped, not refused
 }
 
-// Sets are those of one port and one version of IP.
+// Sets are the sets of one port and one IP family.
 type Sets struct{ Cluster, Local Chosen }
 
-// Choose finds both sets. udp tells that connections are bound to backends that serve: Kubernetes
-// wants what is left of others forgotten, while those of TCP live as long as their ends do.
+// Choose returns both sets. With udp, connections are bound to serving backends: Kubernetes wants connections to
+// others flushed, while TCP connections last until they are closed.
 func Choose(all []Backend, here Place, udp bool) Sets {
 	local := slices.DeleteFunc(slices.Clone(all), func(b Backend) bool { return b.Node == "" || b.Node != here.Node })
 	anybody := len(usable(all)) > 0
@@ -78,8 +77,8 @@ func usable(all []Backend) (some []Backend) {
 	return some
 }
 
-// near returns the ready backends that are meant for clients of a place. Hints count if all backends have some and there is one
-// for this place.
+// near returns the ready backends that are meant for clients of a place. Hints apply if all backends have some and
+// one is for this place.
 func near(ready []Backend, here Place) []Backend {
 	for _, hint := range []struct {
 		place string
@@ -106,7 +105,7 @@ func near(ready []Backend, here Place) []Backend {
 	return ready
 }
 
-// chosen tells those of all that are not among the serving ones and may keep connections.
+// chosen returns the serving backends, and those of the others that may keep connections.
 func chosen(serving, all []Backend, udp bool) (c Chosen) {
 	for _, b := range serving {
 		c.Serving = append(c.Serving, b.Address)
@@ -123,17 +122,18 @@ func chosen(serving, all []Backend, udp bool) (c Chosen) {
 	return c
 }
 
-// AtMost leaves n of each set.
+// AtMost limits each set to n backends.
 func (s Sets) AtMost(n int, node string, here func(netip.AddrPort) bool) Sets {
 	return Sets{Cluster: s.Cluster.AtMost(n, node, here), Local: s.Local.AtMost(n, node, here)}
 }
 
-// AtMost leaves n of the chosen ones, those that serve before those that drain. Which ones depends on the
-// node, so that all together the nodes use all of them, and one that comes or goes changes at most one other. Those that are here are left
-// before all others: who comes in by another node may have them, and has their answers sent back by this one only if it knows them.
+// AtMost limits the backends to n, keeping serving before draining ones. The choice depends on the node, so that
+// all nodes together use all backends, and a change of one backend changes at most one other. Backends on this
+// node are kept first: clients that enter by other nodes may use them, and this node sends their answers back only
+// if it has them.
 func (c Chosen) AtMost(n int, node string, here func(netip.AddrPort) bool) Chosen {
 	serve, drain := count(c.Serving, here), count(c.Draining, here)
-	kept := min(drain, max(0, n-max(1, serve))) // of those that drain here, but somebody serves
+	kept := min(drain, max(0, n-max(1, serve))) // draining backends on this node, leaving room for a serving one
 	c.Serving = some(c.Serving, n-kept, node, here)
 	c.Draining = some(c.Draining, n-len(c.Serving), node, here)
 	return c
@@ -148,7 +148,7 @@ func count(all []netip.AddrPort, here func(netip.AddrPort) bool) (n int) {
 	return n
 }
 
-// some returns n of all addresses, sorted: first those that are here, then those with the lowest hashes.
+// some returns n of all addresses, sorted: those on this node first, then those with the lowest hashes.
 func some(all []netip.AddrPort, n int, node string, here func(netip.AddrPort) bool) []netip.AddrPort {
 	if len(all) <= n {
 		return all

@@ -1,15 +1,14 @@
-// Package membership is how a node joins its cluster, and stays a member.
+// Package membership lets a node join its cluster, and renews its membership.
 //
-// A node joins once, with a token. It makes a key and asks a netmaster for the authorities
-// of the cluster without trusting the answer. It compares them with the pin in the token, so that
-// nobody else gets the token; or it was given the authorities, and the token is one of
-// somebody who vouches for the node. Then it sends the token over a connection that these
-// authorities vouch for, and gets a certificate for its key.
+// A node joins once, with a token. It creates a key and requests the CAs of the cluster from a netmaster without
+// trusting the answer. It compares them with the pin in the token, so that no other server gets the token; or the
+// CAs are configured, and a third party verifies the token. Then the node sends the token over a connection
+// verified by these CAs, and gets a certificate for its key.
 //
-// Key, certificate and authorities are kept on disk. The certificate is renewed at half of its
-// life, and may be renewed for a long time after its end. A node that may not renew joins anew, if it
-// is given a token: with the same key, or with another one if that key was revoked. A key is on disk before
-// it is first used, so that a node that did not receive the answer asks again as the same node.
+// Key, certificate and CAs are stored on disk. The certificate is renewed at half of its lifetime, and can be
+// renewed for a long time after it has expired. A node that may not renew joins again if it has a token: with the
+// same key, or with another one if that key was revoked. A key is on disk before its first use, so that a node
+// that did not receive the answer requests again as the same node.
 package membership
 
 import (
@@ -40,17 +39,17 @@ import (
 	"github.com/contiv/netplugin/utils/suites"
 )
 
-// Config is what a node knows of itself and its cluster.
+// Config is the configuration of the node and its cluster.
 type Config struct {
-	Dir       string // where key and certificates are kept
-	TokenFile string // of the join token; not read while the node has joined and may renew; may be empty then
-	// AuthoritiesFile has what netmasters are believed by when the node joins. With it, the
-	// token may be one that others vouch for, which has no pin; empty: it has one.
+	Dir       string // of key and certificates
+	TokenFile string // with the join token; not read while the node has joined and may renew; may be empty then
+	// AuthoritiesFile has the CAs by which netmasters are verified for joining. With it, the token may be one without
+	// a pin, which others verify; empty: the token has a pin.
 	AuthoritiesFile string
 	Host            string
 	Addresses       []string
 	VTEPs           []string
-	// Masters are the netmasters to ask, host:port.
+	// Masters returns the addresses of netmasters, host:port.
 	Masters func(context.Context) ([]string, error)
 	Log     *logrus.Entry
 }
@@ -61,16 +60,16 @@ type Member struct {
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
 
-	check time.Duration // between looks at whether the certificate is to be renewed
+	check time.Duration // interval of checks whether the certificate must be renewed
 }
 
-// held is what a node that has joined shows and believes.
+// held is the certificate and the CAs of a node that has joined.
 type held struct {
 	own   tls.Certificate
-	roots *x509.CertPool // of netmasters as servers
-	tls   *tls.Config    // of connections to them
-	known string         // hash of these
-	peers pki.Trust      // in netmasters as clients
+	roots *x509.CertPool // CAs of netmasters as servers
+	tls   *tls.Config    // for connections to them
+	known string         // hash of the CAs
+	peers pki.Trust      // trust in netmasters as clients
 }
 
 // Names of the files.
@@ -79,11 +78,11 @@ const (
 	nextKeyFile     = "node.key.next"
 	certificateFile = "node.crt"
 	clientsFile     = "clients.crt"
-	// AuthorityFile is written last: where it is, the node has joined.
+	// AuthorityFile is written last: if it exists, the node has joined.
 	AuthorityFile = "ca.crt"
 )
 
-// Open reads what is kept of the node, and makes its key the first time.
+// Open reads the node's files, and creates its key the first time.
 func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func Open(cfg Config) (*Member, error) {
 		return nil, err
 	}
 	clients, err := pki.ReadFile(m.path(clientsFile), false)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // one that joined earlier has none until it renews its certificate
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that joined with an earlier version has none until it renews its certificate
 		return nil, err
 	}
 	return m, m.use(certificate, authorities, clients)
@@ -114,8 +113,8 @@ func Open(cfg Config) (*Member, error) {
 
 func (m *Member) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
 
-// use shows a certificate and believes authorities from now on: of netmasters that are
-// asked, and, if there are some, of those that ask.
+// use presents a certificate and trusts CAs from now on: those of netmasters as servers, and, if there are some,
+// of clients.
 func (m *Member) use(certificate, authorities, clients []byte) error {
 	certs, err := pki.ParseCertificates(certificate)
 	if err != nil {
@@ -143,7 +142,7 @@ func (m *Member) use(certificate, authorities, clients []byte) error {
 	return nil
 }
 
-// peersOf is the trust in the cluster that a certificate is of.
+// peersOf returns the trust in the cluster of the node's own certificate.
 func peersOf(own *x509.Certificate, clients []byte) (pki.Trust, error) {
 	certs, err := pki.ParseCertificates(clients)
 	if err != nil {
@@ -156,8 +155,8 @@ func peersOf(own *x509.Certificate, clients []byte) (pki.Trust, error) {
 	return pki.Trust{Cluster: cluster, Authorities: certs, Use: x509.ExtKeyUsageClientAuth}, err
 }
 
-// Server is how the node serves; nil until it has joined. Its clients' certificates are
-// asked for, and looked at by Verify.
+// Server returns the TLS configuration of the node's server; nil until it has joined. It requests the clients'
+// certificates; Verify checks them.
 func (m *Member) Server() *tls.Config {
 	if m.held.Load() == nil {
 		return nil
@@ -168,13 +167,13 @@ func (m *Member) Server() *tls.Config {
 	}
 }
 
-// Verify tells who of the cluster a certificate belongs to, or says what is wrong with it.
+// Verify returns the identity of a certificate of the cluster; an error if it is invalid.
 func (m *Member) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	return m.held.Load().peers.Verify(chain, now)
 }
 
-// Authorities is the hash of those that netmasters are believed by, as
-// pki.Authorities.Hash makes it; empty until the node has joined.
+// Authorities returns the hash (pki.Authorities.Hash) of the CAs by which netmasters are verified; empty until the
+// node has joined.
 func (m *Member) Authorities() string {
 	if h := m.held.Load(); h != nil {
 		return h.known
@@ -182,8 +181,8 @@ func (m *Member) Authorities() string {
 	return ""
 }
 
-// TLS is how netmasters are talked to, now; nil until the node has joined. It is the same
-// configuration until the certificate is renewed.
+// TLS returns the TLS configuration for connections to netmasters; nil until the node has joined. It is the same
+// one until the certificate is renewed.
 func (m *Member) TLS() *tls.Config {
 	if h := m.held.Load(); h != nil {
 		return h.tls
@@ -192,14 +191,14 @@ func (m *Member) TLS() *tls.Config {
 }
 
 const (
-	// check is how often it is looked whether the certificate is to be renewed: in time, or
-	// because the authorities are replaced.
+	// check is the interval of checks whether the certificate must be renewed: in time, or because the CAs are
+	// replaced.
 	check = time.Minute
-	// Times between tries.
+	// Pauses between attempts.
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// Run joins, if that is still to be done, and renews the certificate until ctx ends.
+// Run joins, if necessary, and renews the certificate until ctx ends.
 func (m *Member) Run(ctx context.Context) error {
 	for pace := retry.NewPacer(firstPause, longestPause); m.held.Load() == nil && ctx.Err() == nil; {
 		tried := m.tokenFile()
@@ -231,14 +230,14 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 		pace.Reset()
 		if renewal = pki.RenewalOf(m.held.Load().own.Leaf, time.Now(), rand.Float64()); renewal.Left(time.Now()) == 0 {
-			retry.Pause(ctx, m.check) // who has signed it is ahead: until one of the clocks is right it gets no better
+			retry.Pause(ctx, m.check) // the netmaster's clock is ahead: nothing changes until one of the clocks is corrected
 		}
 	}
 	return nil
 }
 
-// outdated tells whether the cluster has other authorities than the node has. It gets the present ones with a renewed certificate
-// or, if it can verify no netmaster, by joining again.
+// outdated reports whether the cluster has other CAs than the node. The node gets the present ones with a renewed
+// certificate or, if it cannot verify any netmaster, by joining again.
 func (m *Member) outdated(ctx context.Context) bool {
 	masters, err := m.cfg.Masters(ctx)
 	if err != nil {
@@ -248,8 +247,8 @@ func (m *Member) outdated(ctx context.Context) bool {
 	return fault.Is(explainUnknownAuthority(err), fault.Denied) || err == nil && known != m.Authorities()
 }
 
-// explainUnknownAuthority adds to the error that netmasters have certificates of authorities that the node does not know, and what
-// to do.
+// explainUnknownAuthority adds to the error that the CA of the netmasters' certificates is unknown to the node,
+// and a remedy.
 func explainUnknownAuthority(err error) error {
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
@@ -259,7 +258,7 @@ func explainUnknownAuthority(err error) error {
 		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
 }
 
-// explainRenamed adds to a refusal that the node has another name than the one with which it joined, and what to do: a name
+// explainRenamed adds to a refusal that the node has another name than when it joined, and a remedy: a name
 // belongs to the key that joined with it.
 func (m *Member) explainRenamed(refused error) error {
 	leaf := m.held.Load().own.Leaf
@@ -274,8 +273,7 @@ func (m *Member) explainRenamed(refused error) error {
 		"give its tunnel end free (netctl node rm %[1]s), and it a join token (--join-token-file): %[3]w", joined.Name, m.cfg.Host, refused)
 }
 
-// joinAnew joins once more as the node that may not renew its certificate, with the same key
-// if it is not that which is refused.
+// joinAnew joins again if the node may not renew its certificate, with the same key unless that is revoked.
 func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	if m.cfg.TokenFile == "" {
 		return fmt.Errorf("%w; to join anew it needs --join-token-file", refused)
@@ -290,7 +288,7 @@ func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	return nil
 }
 
-// join joins with the key that the node has, and with another one if that counts no more.
+// join joins with the node's key, or with another one if that is revoked.
 func (m *Member) join(ctx context.Context) error {
 	answer, err := m.joinWith(ctx, m.key)
 	if joining.Useless(err) {
@@ -302,7 +300,8 @@ func (m *Member) join(ctx context.Context) error {
 	return m.keep(answer)
 }
 
-// joinWithNewKey joins with a new key. The node keeps the old key until it has joined, so that a failed join changes nothing.
+// joinWithNewKey joins with a new key. The node keeps the old key until it has joined, so that a failed join
+// changes nothing.
 func (m *Member) joinWithNewKey(ctx context.Context) error {
 	next := m.path(nextKeyFile)
 	key, err := pki.OpenKey(next)
@@ -311,7 +310,7 @@ func (m *Member) joinWithNewKey(ctx context.Context) error {
 	}
 	answer, err := m.joinWith(ctx, key)
 	if joining.Useless(err) {
-		return errors.Join(err, durable.Remove(next)) // the next try makes another one
+		return errors.Join(err, durable.Remove(next)) // the next attempt creates another one
 	}
 	if err != nil {
 		return err
@@ -320,7 +319,7 @@ func (m *Member) joinWithNewKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From here to the end of keep it is a node that has not joined, and asks again as the same.
+	// From here to the end of keep it counts as a node that has not joined, and requests again as the same node.
 	if err := durable.Remove(m.path(AuthorityFile)); err != nil {
 		return err
 	}
@@ -355,8 +354,8 @@ func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer ma
 	return answer, err
 }
 
-// sendToken sends the token to a netmaster that proves to belong to the cluster: by the pin in the token, or by the authorities
-// that the node has.
+// sendToken sends the token to a netmaster that proves to belong to the cluster: by the pin in the token, or by
+// the node's CAs.
 func (m *Member) sendToken(ctx context.Context, masters []string, text string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if m.cfg.AuthoritiesFile != "" && !jointoken.Is(text) {
 		authorities, err := pki.ReadFile(m.cfg.AuthoritiesFile, false)
@@ -376,8 +375,7 @@ func (m *Member) sendToken(ctx context.Context, masters []string, text string, r
 	return joining.Join(ctx, masters, token, request)
 }
 
-// renew asks for another certificate. The key is proof enough: the old certificate may
-// have ended.
+// renew requests another certificate. The key is sufficient proof: the old certificate may have expired.
 func (m *Member) renew(ctx context.Context) error {
 	csr, err := pki.Request(m.key)
 	if err != nil {
@@ -394,7 +392,7 @@ func (m *Member) renew(ctx context.Context) error {
 	return m.keep(answer)
 }
 
-// keep uses what a netmaster answered, and writes it down.
+// keep stores the answer of a netmaster and uses it.
 func (m *Member) keep(answer mastercfg.JoinResponse) error {
 	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities), []byte(answer.Clients)); err != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// tokenCheck is how often it is looked whether there is another token, by the times of its file.
+// tokenCheck is the interval of checks for another token, by the times of its file.
 const tokenCheck = time.Second
 
-// wait waits for the next try, and not longer once there is another token than the one in
-// the file that was tried (nil: there was none).
+// wait waits for the next attempt, at most until there is another token than in the file that was tried (nil:
+// there was none).
 func (m *Member) wait(ctx context.Context, pace *retry.Pacer, tried os.FileInfo) {
 	next := time.NewTimer(pace.Next())
 	defer next.Stop()
@@ -33,7 +33,7 @@ func (m *Member) wait(ctx context.Context, pace *retry.Pacer, tried os.FileInfo)
 	}
 }
 
-// tokenFile describes the file with the token; nil: there is none.
+// tokenFile returns the description of the token's file; nil if there is none.
 func (m *Member) tokenFile() os.FileInfo {
 	info, err := os.Stat(m.cfg.TokenFile)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// The most bytes of the refused packet in an ICMP error, so that there are no more than 576 in all, as RFC 1812 wants it, and no more
-// than the least MTU of IPv6, as RFC 4443 does.
+// The largest part of the refused packet that an ICMP error quotes, so that the error has at most 576 bytes, as
+// RFC 1812 requires, or the least MTU of IPv6, as RFC 4443 does.
 const (
 	quoted4 = 576 - inet.IPv4Size - inet.ICMPSize
 	quoted6 = 1280 - inet.IPv6Size - inet.ICMPSize
@@ -22,8 +22,8 @@ const (
 	ack
 )
 
-// To returns the frame that refuses a packet of IPv4 or IPv6, nil if there must be none:
-// what is damaged is not answered, nor are later fragments, resets and ICMP.
+// To returns the frame that refuses an IPv4 or IPv6 packet; nil if there must be none: malformed packets, later
+// fragments, resets and ICMP are not answered.
 func To(frame []byte) []byte {
 	read, ok := inet.ReadFrame(frame)
 	if !ok || read.Later || len(read.Payload) < inet.UDPSize {
@@ -47,7 +47,7 @@ func To(frame []byte) []byte {
 // packet is one of IPv4 or IPv6.
 type packet struct{ inet.Packet }
 
-// answer begins a packet back to where one came from; the segment is still zero.
+// answer begins a packet to the sender of p; segment, its payload, is zero.
 func (p packet) answer(protocol byte, size int) (all, segment []byte) {
 	if p.IsIPv6() {
 		b := make([]byte, inet.IPv6Size+size)
@@ -61,7 +61,7 @@ func (p packet) answer(protocol byte, size int) (all, segment []byte) {
 	b := make([]byte, inet.IPv4Size+size)
 	b[0] = 0x45
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
-	b[6] = 0x40 // not to be fragmented
+	b[6] = 0x40 // don't fragment
 	b[8], b[9] = 64, protocol
 	copy(b[12:], p.Dst())
 	copy(b[16:], p.Src())
@@ -69,7 +69,7 @@ func (p packet) answer(protocol byte, size int) (all, segment []byte) {
 	return b, b[inet.IPv4Size:]
 }
 
-// reset refuses a segment as RFC 9293, 3.10.7.1, wants it.
+// reset returns the TCP reset for a segment, after RFC 9293, 3.10.7.1.
 func (p packet) reset() []byte {
 	segment := p.Payload
 	if len(segment) < inet.TCPSize || segment[13]&rst != 0 {
@@ -99,7 +99,7 @@ func (p packet) reset() []byte {
 	return b
 }
 
-// unreachable is the ICMP error about a packet to a closed port.
+// unreachable returns the ICMP error port unreachable about the packet.
 func (p packet) unreachable() []byte {
 	kind, code, protocol, quoted := byte(3), byte(3), byte(inet.ICMP), quoted4
 	if p.IsIPv6() {

@@ -1,10 +1,8 @@
-// Package refusal tells the clients of a service that nobody serves them, as a host
-// without a listener would: TCP is reset, to anything else the answer is an ICMP
-// error, port unreachable. Otherwise clients would wait until they time out.
+// Package refusal refuses clients of a service without backends, as a host without a listener would: TCP gets a
+// reset, anything else the ICMP error port unreachable. Otherwise clients would wait until they time out.
 //
-// The switch sends such packets here because flows cannot make these answers. How
-// many there are is limited in the switch, by port and as a whole; see
-// ofnet/pipeline/refuse.go.
+// The switch sends such packets here because flows cannot make these answers. It limits their rate, by port and as
+// a whole; see ofnet/pipeline/refuse.go.
 package refusal
 
 import (
@@ -16,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Serve answers what the switch sends until ctx is done. An answer that the switch
-// does not take is lost, as any packet may be.
+// Serve answers the packets that the switch sends until ctx is done. An answer that the switch does not accept is
+// lost, as any packet may be.
 func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error {
 	packets := bus.Packets(pipeline.PacketRefused)
 	for {

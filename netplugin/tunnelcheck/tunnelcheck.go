@@ -1,8 +1,8 @@
-// Package tunnelcheck finds out which other nodes are reached by tunnels. That a node is registered says nothing of
-// that: its link to the network of tunnels may be down, or something between may filter UDP 4789.
+// Package tunnelcheck finds out which other nodes are reachable by tunnels. A registered node may not be: its link
+// to the network of tunnels may be down, or a filter on the path may drop UDP 4789.
 //
-// Nobody is asked before somebody wants to know, as a thousand nodes that always asked each other would be a load. The
-// switches of the others answer by themselves (ofnet/pipeline/echo.go).
+// Nodes are probed only on request, since a thousand nodes that constantly probed each other would be a load. The
+// switches of the other nodes answer by themselves (ofnet/pipeline/echo.go).
 package tunnelcheck
 
 import (
@@ -16,29 +16,29 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A node that is silent is asked so many times in all, after so long. So many are asked at once: their answers wait for
-// us in the driver, which has not room for many more.
+// A silent node gets this many probes in all, after this interval. So many nodes are probed at once: the driver
+// buffers their answers, and has not room for many more.
 const (
 	tries    = 3
 	patience = 300 * time.Millisecond
 	together = 32
 )
 
-// Checker asks other nodes through the switch that has the tunnel.
+// Checker probes other nodes through the switch that has the tunnel.
 type Checker struct {
 	bus    drivers.PacketBus
 	others func() map[string]netip.Addr // tunnel addresses, by host
-	asking chan struct{}                // holds a value while somebody asks
-	number uint64                       // of the last questions, whose answers have it, too
+	asking chan struct{}                // holds a value during a check
+	number uint64                       // of the last probes, which their answers repeat
 }
 
-// New makes a checker of the nodes that others tells.
+// New returns a checker of the nodes that others returns.
 func New(bus drivers.PacketBus, others func() map[string]netip.Addr) *Checker {
 	return &Checker{bus: bus, others: others, asking: make(chan struct{}, 1)}
 }
 
-// Ask tells of the other nodes, by host, whether they answer. Those for whom ctx has left no time are not in the answer.
-// The error says that the switch takes no questions.
+// Ask returns for each other node, by host, whether it answers; hosts that ctx has left no time for are missing.
+// The error says that the switch does not accept the probes.
 func (c *Checker) Ask(ctx context.Context) (map[string]bool, error) {
 	select {
 	case c.asking <- struct{}{}:
@@ -68,7 +68,7 @@ func (c *Checker) Ask(ctx context.Context) (map[string]bool, error) {
 // sendProbes sends probes to the silent nodes, up to tries times, and removes those that answer from silent.
 func (c *Checker) sendProbes(ctx context.Context, silent map[netip.Addr]bool) error {
 	c.number++
-	answers := c.bus.Packets(pipeline.PacketEcho) // before anybody answers: the driver keeps what somebody waits for
+	answers := c.bus.Packets(pipeline.PacketEcho) // before any answer: packets are buffered from the first call
 	for range tries {
 		for vtep := range silent {
 			if err := c.bus.Send(ctx, pipeline.AskNode(vtep, c.number)); err != nil && ctx.Err() == nil {

@@ -41,7 +41,7 @@ func newCalls() *calls {
 // errStopping has the only code that makes a client continue at another member.
 var errStopping = status.Error(codes.Unavailable, "the member is stopping")
 
-// options are the options of a server of etcd with these calls.
+// options returns the options of a server of etcd with these calls.
 func (c *calls) options() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(c.unary), grpc.ChainStreamInterceptor(c.stream)}
 }

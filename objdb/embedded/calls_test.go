@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A call that reads the store after it was closed would end the whole process.
+// A call that read the store after it was closed would crash the whole process.
 func TestAMemberThatIsReadWhileItStopsEndsInPeace(t *testing.T) {
 	dir, url, peer := t.TempDir(), testkit.FreeURL(), testkit.FreeURL()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
@@ -32,7 +32,7 @@ func TestAMemberThatIsReadWhileItStopsEndsInPeace(t *testing.T) {
 	}
 	first.Finish(t)
 
-	second := serve() // reads the key from its file; the first one had it in a buffer, too
+	second := serve() // reads the key from its file; the first one had it buffered, too
 	reading, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
 	defer readers.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a removed member does when it is told, without the seconds that etcd
-// waits before it lets somebody remove one.
+// The behaviour of a removed member on its removal, without the seconds that etcd waits before it accepts a
+// removal.
 func TestAMemberThatEndsByItselfSaysSo(t *testing.T) {
 	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), NoFsync: true, Log: testkit.Quiet()})
 	if err != nil {

@@ -21,7 +21,7 @@ func growing(t *testing.T, name string) embedded.Config {
 	return embedded.Config{Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Grows: true, NoFsync: true, Log: testkit.Quiet()}
 }
 
-// voting waits until a store has so many members, each with a vote.
+// voting waits until a store has count members, each with a vote.
 func voting(t *testing.T, db *objdb.DB) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, "the members have a vote", func() bool {
@@ -30,8 +30,8 @@ func voting(t *testing.T, db *objdb.DB) {
 	})
 }
 
-// One member founds the store, two are added while it runs, before either of them is started; then
-// any one of them may go. Each is started again from its data.
+// One member founds the store, two are added while it runs, before either of them is started; then any one of them
+// may be stopped. Each is restarted from its data.
 func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
 	a := growing(t, "a")
 	if err := a.Found(); err != nil || !a.Founds() {
@@ -45,7 +45,7 @@ func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
 	db := connect(t, a.ClientURL)
 	testdb.Put(t, db, "/x/a", "1")
 	cfgs := map[string]embedded.Config{"a": a, "b": growing(t, "b"), "c": growing(t, "c")}
-	for _, name := range []string{"b", "c", "b", "c"} { // asked again, it is the same
+	for _, name := range []string{"b", "c", "b", "c"} { // repeated, with the same result
 		cfg := cfgs[name]
 		peers, err := db.AddMember(t.Context(), name, cfg.PeerURL)
 		if err != nil || peers[name] != cfg.PeerURL || peers["a"] != a.PeerURL {
@@ -77,7 +77,7 @@ func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
 	}
 }
 
-// A member that was added and is not there yet does not hinder the others.
+// An added member that has not started yet does not hinder the others.
 func TestAMemberThatNeverComesHasNoVote(t *testing.T) {
 	a := growing(t, "a")
 	testetcd.Ready(t, start(t, within(time.Minute), a))
@@ -95,7 +95,7 @@ func TestAMemberThatNeverComesHasNoVote(t *testing.T) {
 	testdb.Put(t, db, "/x/a", "1")
 }
 
-// A member at loopback would be looked for by the other one on its own machine.
+// A member at a loopback address could not be reached by a member on another machine.
 func TestAMemberAtLoopbackGetsNoneOnAnotherMachine(t *testing.T) {
 	a := growing(t, "a")
 	testetcd.Ready(t, start(t, within(time.Minute), a))
@@ -110,7 +110,7 @@ func TestAMemberAtLoopbackGetsNoneOnAnotherMachine(t *testing.T) {
 	}
 }
 
-// The others learn where a member listens that was started with another URL.
+// The other members learn the new peer URL of a member that was started with another one.
 func TestAMemberPublishesItsPeerURL(t *testing.T) {
 	c := newTrio(t)
 	cfg := c.cfgs["c"]
@@ -127,8 +127,8 @@ func TestAMemberPublishesItsPeerURL(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(trying(t, c.cfgs["b"].ClientURL), "1") == nil })
 }
 
-// The note of founding ends when the store is there, however long its start took: a member that loses its data later
-// would found another store.
+// The founding record is removed once the store exists, however long its start took: otherwise a member that later
+// loses its data would found another store.
 func TestAStoreThatStartsSlowlyIsFoundedOnce(t *testing.T) {
 	a := growing(t, "a")
 	if err := a.Found(); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What keeps a member from founding a cluster keeps it neither from its own nor from one that it was added to.
+// The check that refuses founding a cluster does not apply to a member of an existing cluster, or to one that was
+// added to it.
 func TestAMemberThatMayNotFoundIsRefusedWhereThereIsNoCluster(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), Name: "b", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(), NoFsync: true}
 	cfg.FoundingRefused = fault.New(fault.Invalid, "not here")
@@ -35,7 +36,7 @@ func TestAMemberThatMayNotFoundIsRefusedWhereThereIsNoCluster(t *testing.T) {
 func TestAMemberWithoutDataJoinsWhereItWasAdded(t *testing.T) {
 	const own = "http://192.0.2.2:2380"
 	for name, c := range map[string]struct {
-		members string // what the other member says; empty: it does not answer
+		members string // answer of the other member; empty: it does not answer
 		data    bool
 		state   string
 		refused string

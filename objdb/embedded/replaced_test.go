@@ -31,7 +31,7 @@ func newTrio(t *testing.T) trio {
 	peers := map[string]string{"a": testkit.FreeURL(), "b": testkit.FreeURL(), "c": testkit.FreeURL()}
 	c := trio{map[string]embedded.Config{}, map[string]*embedded.Server{}}
 	soon, cancel := context.WithCancel(t.Context())
-	cancel() // one alone would wait for the others
+	cancel() // a single member would wait for the others
 	for name, url := range peers {
 		c.cfgs[name] = embedded.Config{Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: url, Peers: peers, NoFsync: true}
 		c.members[name] = start(t, soon, c.cfgs[name])
@@ -48,7 +48,7 @@ func (c trio) start(t *testing.T, name string) {
 	testetcd.Ready(t, c.members[name])
 }
 
-// client speaks to a and b.
+// client connects to a and b.
 func (c trio) client(t *testing.T) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.cfgs["a"].ClientURL, c.cfgs["b"].ClientURL}, Logger: zap.NewNop()})
@@ -59,7 +59,7 @@ func (c trio) client(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// The operations page says what to do about a member whose data is lost or damaged.
+// The operations page describes how to replace a member with lost or damaged data.
 func TestLongAMemberThatIsLostIsReplaced(t *testing.T) {
 	testkit.TakesLong(t)
 	c := newTrio(t)
@@ -109,16 +109,15 @@ func TestLongAMemberThatIsLostIsReplaced(t *testing.T) {
 	testdb.Put(t, connect(t, c.cfgs["b"].ClientURL, c.cfgs["c"].ClientURL), "/x/a", "2")
 }
 
-// farBehind is more entries than a member is sent one by one, see snapshotEntries.
+// farBehind is more log entries than are sent to a member one by one, see snapshotEntries.
 const farBehind = 4500
 
-// What a member has in its log does not follow on what it had before, when it was sent
-// the whole store.
+// After a member has received the whole store, its log does not continue from its previous entries.
 func TestLongAMemberThatWasSentTheStoreStartsAgain(t *testing.T) {
 	testkit.TakesLong(t)
 	c := newTrio(t)
 	client := c.client(t)
-	for round := range 2 { // it is sent the store, and starts with that
+	for round := range 2 { // receives the store, and then restarts with it
 		testetcd.Stop(t, c.members["c"])
 		var writers errgroup.Group
 		writers.SetLimit(32)

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testetcd.Main(m, map[string]func([]string) error{"member": serve}))
 }
 
-// serve runs a member, with a directory and the URLs of clients and peers, until
-// standard input ends.
+// serve runs a member, with a directory and the URLs of clients and peers, until standard input ends.
 func serve(args []string) error {
 	s, err := embedded.Start(context.Background(), embedded.Config{Dir: args[0], Name: "a", ClientURL: args[1], PeerURL: args[2], NoFsync: true, Log: testkit.Quiet()})
 	if err != nil {
@@ -48,7 +47,7 @@ func within(d time.Duration) context.Context {
 	return ctx
 }
 
-// start starts a member that does not wait for its disk: the tests end members, not the machine.
+// start starts a member that does not wait for its disk: the tests kill members, not the machine.
 func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	cfg.Log, cfg.NoFsync = testkit.Quiet(), true
@@ -60,13 +59,13 @@ func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Ser
 	return s
 }
 
-// connect has a client whose requests have to succeed.
+// connect returns a client whose requests must succeed.
 func connect(t *testing.T, urls ...string) *objdb.DB {
 	t.Helper()
 	return testdb.Open(t, objdb.Config{Endpoints: urls})
 }
 
-// trying has a client whose requests soon fail, to be tried again.
+// trying returns a client whose requests fail soon, to be retried.
 func trying(t *testing.T, urls ...string) *objdb.DB {
 	t.Helper()
 	return testdb.Open(t, objdb.Config{Endpoints: urls, RequestTimeout: 2 * time.Second})
@@ -91,7 +90,7 @@ func TestAMemberKeepsItsDataOverARestart(t *testing.T) {
 	has(t, db, "/x/a", "1")
 }
 
-// etcd itself waits several seconds for them, each time; a busy machine may be late once.
+// etcd itself would wait several seconds for each of them; a busy machine may be late once.
 func TestStoppingDoesNotWaitForClientsThatWatch(t *testing.T) {
 	var took []time.Duration
 	for range 3 {
@@ -145,7 +144,7 @@ func TestAMemberSurvivesBeingKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// The moment between creating the log and writing the first entry to it.
+// The member is killed between creating the log and writing its first entry.
 func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()}
 	log := filepath.Join(cfg.Dir, "member", "wal")
@@ -162,7 +161,7 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 	testetcd.Ready(t, start(t, within(time.Minute), cfg))
 }
 
-// Members speak TLS 1.3 with clients and with one another.
+// Members use TLS 1.3 with clients and with each other.
 func TestAMemberSpeaksTheNewestTLSOnly(t *testing.T) {
 	dir := t.TempDir()
 	https := func() string { return strings.Replace(testkit.FreeURL(), "http:", "https:", 1) }
@@ -175,7 +174,7 @@ func TestAMemberSpeaksTheNewestTLSOnly(t *testing.T) {
 	}
 }
 
-// put writes a value, or fails while there is no majority.
+// put writes a value; an error while there is no majority.
 func put(db *objdb.DB, value string) error {
 	_, _, err := db.Txn(context.Background(), objdb.Txn{Puts: []objdb.KV{{Key: "/x/a", Value: []byte(value)}}})
 	return err
@@ -248,7 +247,7 @@ func TestADataDirectoryIsNotTakenOverByAnotherCluster(t *testing.T) {
 	}
 }
 
-// Nobody but the member itself has its URL for peers while it is alone, so it may have another one.
+// A single member is the only one that has its peer URL recorded, so the URL may change.
 func TestAMemberThatIsAloneMayMove(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()}
 	for range 2 {
@@ -293,7 +292,7 @@ func TestAWatchGoesOnAtAnotherMemberWhenItsOwnStops(t *testing.T) {
 	for _, m := range members {
 		urls = append(urls, m.ClientURLs()...)
 	}
-	// The client begins with the first member, and knows the others.
+	// The client begins with the first member, and learns the others.
 	watcher, err := clientv3.New(clientv3.Config{Endpoints: urls[:1], Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// etcd would wait for the lock of the data, without a word and whatever it is told.
+// etcd would wait for the lock of the data without a message, and could not be stopped.
 func TestASecondMemberInADirectoryIsRefused(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL()}
 	first := start(t, within(time.Minute), cfg)

@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// writeLog makes the write-ahead log of a member.
+// writeLog writes the write-ahead log of a member.
 func writeLog(t *testing.T, dir string, snapshot *walpb.Snapshot, state *raftpb.HardState, entries ...*raftpb.Entry) {
 	t.Helper()
 	path := filepath.Join(dir, "member", "wal")
@@ -49,8 +49,8 @@ func vote(term, commit uint64) *raftpb.HardState {
 	return &raftpb.HardState{Term: &term, Commit: &commit}
 }
 
-// A member that was too far behind is sent the whole store: what its log has then does
-// not follow on what it had before.
+// A member that was too far behind receives the whole store: its log then does not continue from its previous
+// entries.
 func TestOnlyAMemberWithoutAVoteAndAnEntryIsUnborn(t *testing.T) {
 	term, sent := uint64(2), uint64(5000)
 	snapshot := &walpb.Snapshot{Index: &sent, Term: &term, ConfState: &raftpb.ConfState{Voters: []uint64{1}}}
@@ -88,12 +88,12 @@ func TestOnlyAMemberWithoutAVoteAndAnEntryIsUnborn(t *testing.T) {
 	}
 }
 
-// What root has restored, and netmaster cannot look into, is not taken for no data.
+// Data restored by root, which netmaster cannot read, does not count as no data.
 func TestDataOfAnotherUserIsNotTakenForNone(t *testing.T) {
 	testkit.NeedsMachine(t)
 	dir := t.TempDir()
 	writeLog(t, dir, nil, vote(2, 1), entry(1, 1))
-	runtime.LockOSThread() // whose user it is, with respect to files
+	runtime.LockOSThread() // the file system user is the thread's
 	defer runtime.UnlockOSThread()
 	if err := unix.Setfsuid(65534); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestAFullStoreTakesWhatDoesNotAddToIt(t *testing.T) {
 		"change":                 {func(tx *Tx) { tx.Put(state+"b", []byte("2")) }, nil},
 		"deletion with a change": {func(tx *Tx) { tx.Delete(state + "c"); tx.Put(state+"b", []byte("3")) }, nil},
 	} {
-		for range 2 { // whatever came before
+		for range 2 { // whatever ran before
 			if _, err := l.Update(context.Background(), func(tx *Tx) error { c.plan(tx); return nil }); !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", what, err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 )
 
-// payload has the size of a typical state record.
+// payload has the size of a typical record.
 var payload = []byte(fmt.Sprintf("%0420d", 0))
 
 // share runs n operations by a number of clients and reports the rate.
@@ -37,9 +37,8 @@ func share(b *testing.B, clients int, op func(client, i int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
 }
 
-// BenchmarkWrites compares updates of a ledger, each of which reads and writes
-// a shared key and creates one, with what the same store does when every client
-// sends guarded single-key transactions of its own.
+// BenchmarkWrites compares updates of a ledger, each of which reads and writes a shared key and creates one, with
+// guarded single-key transactions that every client sends to the same store by itself.
 func BenchmarkWrites(b *testing.B) {
 	for name, url := range map[string]func(testing.TB) string{
 		"embedded": testetcd.New,
@@ -69,9 +68,8 @@ func BenchmarkWrites(b *testing.B) {
 	}
 }
 
-// BenchmarkOthersBesideLargePlans tells how long small updates take while large
-// plans are committed one after the other, in one transaction each (2,000 keys)
-// or behind a journal (20,000), and while none is.
+// BenchmarkOthersBesideLargePlans measures how long small updates take while large plans are committed one after
+// the other, in one transaction each (2,000 keys) or with a journal (20,000), and without large plans.
 func BenchmarkOthersBesideLargePlans(b *testing.B) {
 	for _, large := range []int{0, 2000, 20000} {
 		b.Run(fmt.Sprintf("%d keys", large), func(b *testing.B) {

@@ -34,7 +34,7 @@ func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
 	mustUpdate(t, l, func(tx *Tx) error {
 		runs++
 		err := increment(state + "n")(tx)
-		if runs == 1 { // the committer is here, so the event cannot be absorbed
+		if runs == 1 { // this runs in the committer, so the event cannot be absorbed
 			testdb.Put(t, db, state+"n", "50")
 		}
 		return err
@@ -44,8 +44,8 @@ func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
 	}
 }
 
-// What others write comes by watch. A write costs one more run of the plans that it concerns, at
-// most, and no listing of the store.
+// Writes of other clients arrive by watch. A write costs at most one more run of the plans that it conflicts with,
+// and no listing of the store.
 func TestAConflictDoesNotListTheStore(t *testing.T) {
 	l, db, seen := newLedger(t)
 	if err := l.inCommitter(func() error { l.patience = time.Minute; return nil }); err != nil {
@@ -158,7 +158,7 @@ func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {
 	l := openLedger(t, term)
 	mustUpdate(t, l, increment(state+"n"))
 
-	// Somebody took the lock away without this process noticing.
+	// The lock is taken away without this process noticing.
 	kvs, _, err := db.List(context.Background(), objdb.LockKey(term.Lock())+"/")
 	if err != nil || len(kvs) != 1 {
 		t.Fatal(kvs, err)
@@ -182,8 +182,8 @@ func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// A write of somebody else may be below the revision of an own commit and still
-// be on its way when the next plan reads the range of both.
+// Another client's write may have a lower revision than an own commit and still be on its way when the next plan
+// reads a range with both.
 func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
 	l, db, _ := newLedger(t)
 	large := make([]byte, objdb.MaxTxnBytes*2/3) // one such value for a transaction
@@ -198,8 +198,8 @@ func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
 		})
 	})
 	<-committing
-	// The committer takes the next two together and, as they are too large for
-	// one group, commits them one after the other without looking at the watch.
+	// The committer takes the next two together and, as they are too large for one group, commits them one after the
+	// other without reading the watch.
 	submit := func(plan func(*Tx) error) *submission {
 		s := newSubmission(context.Background(), plan)
 		if !l.small.put(s) {
@@ -236,7 +236,7 @@ func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
 	}
 }
 
-// Thousands of own keys below a range must not be more guards than fit.
+// The guards of thousands of own keys below a range must fit into a transaction.
 func TestARangeFullOfOwnKeysFitsIntoATransaction(t *testing.T) {
 	l, db, _ := newLedger(t)
 	for round := range 20 {

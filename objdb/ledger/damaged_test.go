@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/journals"
 )
 
-// A damaged journal is set aside, and does not keep anybody from leading.
+// A damaged journal is set aside, and does not prevent a term.
 func TestADamagedJournalIsSetAside(t *testing.T) {
 	db := testdb.New(t)
 	ctx := context.Background()
@@ -45,7 +45,7 @@ func TestADamagedJournalIsSetAside(t *testing.T) {
 	}
 }
 
-// A journal of a release before there were attempts is finished.
+// A journal without an attempt, of an earlier release, is completed.
 func TestAJournalOfBeforeIsFinished(t *testing.T) {
 	db := testdb.New(t)
 	term := lead(t, db)
@@ -63,7 +63,7 @@ func TestAJournalOfBeforeIsFinished(t *testing.T) {
 	}
 }
 
-// A successor stores together what its predecessor would have.
+// A successor stores together what its predecessor would have stored together.
 func TestWhatIsSeenTogetherStaysSoInAJournal(t *testing.T) {
 	db := testdb.New(t)
 	term := lead(t, db)
@@ -92,7 +92,7 @@ func TestWhatIsSeenTogetherStaysSoInAJournal(t *testing.T) {
 	}
 }
 
-// Whatever stands in a journal, reading it gives changes of owned keys or an error.
+// Whatever a journal contains, reading it returns changes of owned keys or an error.
 func FuzzJournal(f *testing.F) {
 	for _, keys := range journals.Damaged() {
 		f.Add(keys["committed"], keys["000000"], keys["stored"])
@@ -122,7 +122,7 @@ func FuzzJournal(f *testing.F) {
 				t.Errorf("key %q is not owned", c.key)
 			}
 		}
-		// What was read is written and read again as the same.
+		// A journal that was read is written and read again as the same.
 		parts, err := j.encode("", d.changes)
 		if err != nil || len(d.changes) == 0 {
 			return

@@ -221,8 +221,8 @@ func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 // by key, for a plan that its predecessor has left.
 const readsAtOnce = 32
 
-// resolveConflict finds out why changes were not stored. Either an earlier transaction with unknown outcome was executed; or
-// others have written keys after the plan, and the changes of those keys are dropped.
+// resolveConflict finds out why changes were not stored. Either an earlier transaction with unknown outcome was
+// executed; or others have written keys after the plan, and the changes of those keys are dropped.
 func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change) (stored, error) {
 	mark, err := l.db.Get(ctx, l.journal.committed())
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -240,7 +240,7 @@ func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change)
 			return stored{}, fault.New(fault.Conflict, "%w", err)
 		}
 		return stored{before: true}, nil
-	case noted.ModRevision < d.noted: // somebody has deleted the note: the next transaction makes it anew
+	case noted.ModRevision < d.noted: // the record was deleted by another client: the next transaction writes it again
 		d.noted = noted.ModRevision
 		return stored{}, nil
 	}

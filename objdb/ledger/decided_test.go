@@ -15,8 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// parted is a ledger behind a proxy, and a connection past it that tells when a
-// key of the journal appears.
+// parted is a ledger behind a proxy, and a direct connection that reports the appearance of a key of the journal.
 func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.Proxy, appeared chan struct{}) {
 	t.Helper()
 	url := testetcd.New(t)
@@ -42,10 +41,10 @@ func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.
 	return openLedger(t, term), near, way, appeared
 }
 
-// The store is away from the moment a plan is decided. Nobody sees half of it,
-// and it is finished as soon as the store is back, without anybody asking.
+// The store is unavailable from the moment a plan is decided. No reader sees half of the plan, and it is completed
+// as soon as the store is back, without a request.
 func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
-	for range 3 { // the answer of the mark is lost most of the times
+	for range 3 { // mostly the answer for the mark is lost
 		l, near, way, appeared := parted(t, "/committed")
 		testdb.Put(t, near, state+"old", "x")
 		testkit.Eventually(t, time.Minute, "old arrives", func() bool { return held(l, state+"old") == "x" })
@@ -64,11 +63,11 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 				decided = true
 			case err := <-outcome:
 				switch {
-				case err == nil: // sooner than it appeared
+				case err == nil: // completed before the key appeared
 					outcome <- nil
 					<-appeared
 					decided = true
-				case fault.Is(err, fault.Unavailable): // a second was too little for the store
+				case fault.Is(err, fault.Unavailable): // the store did not answer within a second
 					go begin()
 				default:
 					t.Fatal(err)
@@ -104,8 +103,7 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 	}
 }
 
-// A transaction of a journal that arrives late must not overwrite what was
-// written since.
+// A transaction of a journal that arrives late must not overwrite later writes.
 func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 	l, db, _ := newLedger(t)
 	late := make(chan objdb.Txn, 1)
@@ -128,7 +126,7 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
 	testkit.Eventually(t, time.Minute, "the journal is watched", m.Synced)
 	var txn objdb.Txn
-	for txn.Puts == nil { // it may be over before its journal is read
+	for txn.Puts == nil { // the plan may be complete before its journal is read
 		mustUpdate(t, l, generation("a"))
 		mustUpdate(t, l, generation("b"))
 		select {
@@ -146,13 +144,13 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 }
 
 func TestALargePlanIsStoredInTheOrderOfItsPlaces(t *testing.T) {
-	const together = 10 * politeOps // changes of the plan that are seen together
+	const together = 10 * politeOps // changes of the plan that must be visible together
 	db := testdb.New(t)
 	testdb.Put(t, db, state+"gone", "x")
 	last := func(key string, before, after []byte) (int, bool) {
 		switch {
 		case before != nil && after == nil:
-			return 3, false // what goes
+			return 3, false // deletions
 		case string(after) == "late":
 			return 2, false
 		}

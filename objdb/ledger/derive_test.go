@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 )
 
-// What follows from a plan is written with it, whatever the size of the plan, and refuses it if it fails.
+// Derived changes of a plan are written with it, whatever its size; a failure to derive refuses the plan.
 func TestWhatFollowsFromAPlanIsAPartOfIt(t *testing.T) {
 	db := testdb.New(t)
 	testdb.Put(t, db, state+"a", "1")
@@ -39,7 +39,7 @@ func TestWhatFollowsFromAPlanIsAPartOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		plan func(*Tx) error
-		want string // what follows then
+		want string // derived changes
 		err  error
 	}{
 		{"a change", func(tx *Tx) error { put(tx, "a", "2"); return nil }, "a 1>2", nil},

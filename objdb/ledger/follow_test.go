@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// What comes back by watch is older than what the ledger did meanwhile.
+// Events that arrive by watch are older than what the ledger has committed in the meantime.
 func TestLateEventsDoNotUndoWhatTheLedgerCommitted(t *testing.T) {
 	put := func(rev int64, key, value string) mirror.Event {
 		return mirror.Event{Key: key, Value: []byte(value), ModRevision: rev}
@@ -76,7 +76,7 @@ func TestOldDeletionsAreForgottenOnceTheMirrorsHavePassedThem(t *testing.T) {
 	}
 }
 
-// caughtUp is a ledger's cache: listed at revision 10, /s/k committed at 20.
+// caughtUp returns a ledger's cache: listed at revision 10, /s/k committed at 20.
 func caughtUp() *Ledger {
 	l := &Ledger{owned: prefixes{"/s/"}, loaded: 10, horizon: horizon{10, 20}, own: 20, deleted: map[string]int64{}}
 	l.state.Store(buildTree([]objdb.KV{{Key: "/s/k", Value: []byte("own"), ModRevision: 20}}))
@@ -91,8 +91,8 @@ func held(l *Ledger, key string) string {
 	return string(r.value)
 }
 
-// Who follows the store from the revision of a snapshot on would miss for good what others wrote before an own commit
-// and has not arrived yet.
+// A client that follows the store from the revision of a snapshot on would miss for good the writes of other
+// clients that precede an own commit and have not arrived yet.
 func TestASnapshotIsNotNewerThanWhatHasArrivedOfOthers(t *testing.T) {
 	l := caughtUp()
 	snapshot := func() int64 {

@@ -135,7 +135,7 @@ func (tx *Tx) touched() map[string]struct{} {
 	return keys
 }
 
-// size is an upper bound of the plan's size in a transaction.
+// size returns an upper bound of the plan's size in a transaction.
 func (tx *Tx) size() int {
 	size := 0
 	for key := range tx.wrote {

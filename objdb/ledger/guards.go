@@ -19,7 +19,7 @@ import (
 // watch that the guards of a range do not fit into a transaction.
 var errBehind = errors.New("own commits have not come back yet")
 
-// guards are the conditions that do not belong to a changed key.
+// guards returns the conditions that do not belong to a changed key.
 func (g *group) guards(changed []change) (list []objdb.Guard) {
 	written := make(map[string]struct{}, len(changed))
 	for _, c := range changed {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testetcd.Main(m, map[string]func([]string) error{"writer": writeMany}))
 }
 
-// campaignLimit is how long a candidate of the tests waits for the lock.
+// campaignLimit is the time limit of a candidate for acquiring the lock.
 const campaignLimit = 3 * time.Minute
 
 func campaign(t testing.TB, db *objdb.DB, who string, ttl time.Duration) *objdb.Term {
@@ -37,8 +37,8 @@ func campaign(t testing.TB, db *objdb.DB, who string, ttl time.Duration) *objdb.
 	return term
 }
 
-// resign ends a term and gives its lease back. For that a test that waits for requests only shortly
-// may have to ask more than once; a lease that is gone is given back.
+// resign ends a term and revokes its lease. It retries, for tests with short request timeouts; an expired lease
+// counts as revoked.
 func resign(t testing.TB, term *objdb.Term) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -92,8 +92,8 @@ func openLedger(t testing.TB, term *objdb.Term) *Ledger {
 	return openAs(t, term, Config{Owned: []string{state, model}})
 }
 
-// openAs opens the ledger of a term. A store that does not answer in time is asked again:
-// some tests wait for its answers for a second only.
+// openAs opens the ledger of a term. It retries if the store does not answer in time: some tests have a request
+// timeout of a second.
 func openAs(t testing.TB, term *objdb.Term, cfg Config) (l *Ledger) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -108,7 +108,7 @@ func openAs(t testing.TB, term *objdb.Term, cfg Config) (l *Ledger) {
 	return l
 }
 
-// newLedger is a ledger on a store of its own.
+// newLedger opens a ledger on a store of its own.
 func newLedger(t testing.TB) (*Ledger, *objdb.DB, *commits) {
 	t.Helper()
 	seen := &commits{news: notify.New()}
@@ -120,7 +120,7 @@ func newLedger(t testing.TB) (*Ledger, *objdb.DB, *commits) {
 	return l, db, seen
 }
 
-// increment is a plan that counts up a key.
+// increment returns a plan that increments a key.
 func increment(key string) func(*Tx) error {
 	return func(tx *Tx) error {
 		n := 0

@@ -32,7 +32,7 @@ func indexedLedger(t testing.TB) (*Ledger, *objdb.DB) {
 	return l, db
 }
 
-// holding are the keys with a word, as a view or plan sees them.
+// holding returns the keys with a word, as a view or plan sees them.
 func holding(r Reader, word string) []string {
 	var keys []string
 	r.Search(word, "", func(term, key string) bool {
@@ -93,8 +93,7 @@ func TestValuesAreFoundByWhatIsInThemFromTheFirstViewOn(t *testing.T) {
 	})
 }
 
-// However a tree came to be, its entries are those that a tree made of its
-// records has.
+// Whatever the history of a tree, its entries are those of a tree built from its records.
 func TestAnIndexAgreesWithTheRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Map(rapid.IntRange(0, 9), func(i int) string { return fmt.Sprintf("%s%d", state, i) })

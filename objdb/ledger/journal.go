@@ -39,7 +39,7 @@ type change struct {
 	place    int  // in its journal, from 1
 }
 
-// size is an upper bound of the size of the change in a transaction.
+// size returns an upper bound of the size of the change in a transaction.
 func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
 func (c change) puts() bool { return !c.delete }
@@ -81,7 +81,7 @@ func (j journal) part(attempt string, number int) string {
 	return fmt.Sprintf("%s%06d", j.of(attempt), number)
 }
 
-// stored is the key of the progress: the number of stored changes in decimal digits. Earlier versions, which
+// stored returns the key of the progress: the number of stored changes in decimal digits. Earlier versions, which
 // complete a journal without reading it, leave it unchanged.
 func (j journal) stored(attempt string) string { return j.of(attempt) + "stored" }
 
@@ -182,9 +182,9 @@ func strictly(value []byte, into any) error {
 	return nil
 }
 
-// recover finishes the work of a former leader's journal: it completes a plan that was committed, drops one that was not, and
-// moves a damaged journal aside, which must not prevent every leader. It returns the revision of its last change below the owned
-// prefixes; 0: none.
+// recover finishes the work of a former leader's journal: it completes a plan that was committed, drops one that
+// was not, and moves a damaged journal aside, which must not prevent every leader. It returns the revision of its
+// last change below the owned prefixes; 0: none.
 func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	kvs, _, err := l.db.List(ctx, l.journal.prefix)
 	if err != nil || len(kvs) == 0 {
@@ -230,8 +230,9 @@ func (l *Ledger) setAside(ctx context.Context) (err error) {
 	return err
 }
 
-// moves returns the transactions that move the keys of a journal aside, the mark last: until then every reader sees a damaged
-// journal. Each compares that its key is unchanged, so that a late one does not touch the next journal.
+// moves returns the transactions that move the keys of a journal aside, the mark last: until then every reader
+// sees a damaged journal. Each compares that its key is unchanged, so that a late one does not touch the next
+// journal.
 func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
 	var first, last []objdb.Txn
 	for _, kv := range kvs {

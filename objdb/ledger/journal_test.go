@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// written is how many keys the large plan of these tests writes: far more than
-// fit into one transaction, in several parts of a journal.
+// written is the number of keys of the large plan in these tests: far more than fit into one transaction, in
+// several parts of a journal.
 const written = 20000
 
 func largePlan(tx *Tx) error {
@@ -33,7 +33,7 @@ func largePlan(tx *Tx) error {
 	return nil
 }
 
-// writeMany is a leader that commits the large plan over and over.
+// writeMany is a leader that commits the large plan repeatedly.
 func writeMany(args []string) error {
 	ctx := context.Background()
 	db, err := objdb.Open(objdb.Config{Endpoints: args[:1], RequestTimeout: time.Minute, Log: testkit.Quiet()})
@@ -41,7 +41,7 @@ func writeMany(args []string) error {
 		return err
 	}
 	for {
-		// Short, so that a successor need not wait long. A busy machine may end it early.
+		// Short, so that a successor does not wait long. On a busy machine the lease may expire early.
 		term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: lock, Value: "writer", TTL: 3 * time.Second})
 		if err != nil {
 			return err
@@ -66,9 +66,9 @@ func writeInATerm(ctx context.Context, term *objdb.Term) error {
 	return term.Ended()
 }
 
-// killAt starts a leader that commits the large plan, kills it as kill -9 does
-// when a key appears, and returns what the store holds then. However late the kill is,
-// of the leader's transactions no more than some after the one with that key happen.
+// killAt starts a leader that commits the large plan, kills it as kill -9 does when a key appears, and returns the
+// content of the store. However late the kill is, at most some of the leader's transactions after the one with
+// that key are applied.
 func killAt(t *testing.T, db *objdb.DB, url, appears string, after int64) (keys, journal int) {
 	t.Helper()
 	var left atomic.Int64
@@ -114,7 +114,7 @@ func killAt(t *testing.T, db *objdb.DB, url, appears string, after int64) (keys,
 	return count(state + "many/"), count(journalRoot)
 }
 
-// successor opens the ledger of the next term and tells what it finds.
+// successor opens the ledger of the next term and returns what it finds.
 func successor(t *testing.T, db *objdb.DB) (keys int, old bool) {
 	t.Helper()
 	l := openLedger(t, campaign(t, db, "next", time.Minute))
@@ -187,7 +187,7 @@ func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
 	}
 }
 
-// The transaction that deletes a journal may happen after it was tried again: it leaves the next journal.
+// The transaction that deletes a journal may be applied after it was retried: it must not affect the next journal.
 func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 	l, db, _ := newLedger(t)
 	j := l.journal
@@ -232,7 +232,7 @@ func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 }
 
 func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
-	const before = "--max-txn-ops=4608" // of embedded members of versions before
+	const before = "--max-txn-ops=4608" // of embedded members of earlier versions
 	for url, want := range map[string]int{testetcd.NewMember(t): objdb.ManyOps, testetcd.NewProcess(t, before).URL: 4500, testetcd.NewProcess(t).URL: objdb.FewOps} {
 		l := openLedger(t, lead(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}})))
 		if l.maxOps != want {
@@ -244,7 +244,7 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 			}
 			return nil
 		})
-		// It answers after another that took more, and is asked for as much as it takes.
+		// The next member to answer has a lower limit, and is sent transactions of the limit read before.
 		if err := l.inCommitter(func() error { l.maxOps = objdb.ManyOps; return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -260,8 +260,8 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 	}
 }
 
-// While members are replaced by newer ones, the next to answer may take fewer
-// operations than the one that was asked when the term began.
+// While members are replaced by newer ones, the next to answer may have a lower transaction limit than the one
+// from which the term read it.
 func TestAStoreThatTakesFewerOperationsThanBeforeIsWrittenInSmallerTransactions(t *testing.T) {
 	const keys = 2 * objdb.FewOps
 	puts := func(value string) func(*Tx) error {
@@ -278,7 +278,7 @@ func TestAStoreThatTakesFewerOperationsThanBeforeIsWrittenInSmallerTransactions(
 		"a plan that is meant large": func(l *Ledger) (int64, error) { return l.UpdateLarge(t.Context(), puts("new")) },
 		"a plan that was decided then": func(l *Ledger) (int64, error) {
 			return l.UpdateLarge(t.Context(), func(tx *Tx) error {
-				tx.group.maxOps = objdb.FewOps // as if another member had been asked
+				tx.group.maxOps = objdb.FewOps // as if read from another member
 				return puts("new")(tx)
 			})
 		},

@@ -162,8 +162,8 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64,
 	return rev, err
 }
 
-// commitIfUnchanged calls happen in the committer, unless the plan's submission was abandoned, or a key that it has read, searched
-// or written has changed since it ran.
+// commitIfUnchanged calls happen in the committer, unless the plan's submission was abandoned, or a key that it
+// has read, searched or written has changed since it ran.
 func (l *Ledger) commitIfUnchanged(ctx context.Context, g *group, happen func() error) error {
 	used := g.footprint()
 	return l.inCommitter(func() error {
@@ -226,7 +226,7 @@ func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*
 	return newDecided(0, at, l.journal.stored(attempt)), nil
 }
 
-// notCommitted is the error of a plan that can no longer be committed.
+// notCommitted returns the error of a plan that can no longer be committed.
 func notCommitted(err error) error {
 	if !fault.Is(err, fault.Unavailable) {
 		return err

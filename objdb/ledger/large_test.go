@@ -18,7 +18,7 @@ import (
 // many is more keys than fit into one transaction of any store.
 const many = objdb.ManyOps + 100
 
-// generation writes the same value to many keys.
+// generation returns a plan that writes the same value to many keys.
 func generation(value string) func(*Tx) error {
 	return func(tx *Tx) error {
 		for i := range many {
@@ -28,7 +28,7 @@ func generation(value string) func(*Tx) error {
 	}
 }
 
-// oneGeneration fails if a reader sees some keys of one and some of another.
+// oneGeneration returns an error if a reader sees keys of different generations.
 func oneGeneration(r Reader) error {
 	values := map[string]int{}
 	r.Range(state+"generation/", func(_ string, value []byte) bool { values[string(value)]++; return true })
@@ -72,7 +72,7 @@ func TestOthersGoOnWhileALargePlanRuns(t *testing.T) {
 	}
 }
 
-// What was meant to be large and is not needs no second run.
+// A plan started as a large one that is small after all needs no second run.
 func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	l, db, _ := newLedger(t)
 	runs := 0
@@ -92,7 +92,7 @@ func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	runs = 0
 	_, err = l.UpdateLarge(context.Background(), func(tx *Tx) error {
 		if runs++; runs == 1 {
-			testdb.Put(t, db, state+"n", "50") // by somebody else
+			testdb.Put(t, db, state+"n", "50") // by another client
 		}
 		return increment(state + "n")(tx)
 	})
@@ -101,8 +101,8 @@ func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	}
 }
 
-// A plan that finds everything as it should be is answered with a revision at
-// which it was, not with one at which others have changed it again.
+// A plan that has nothing to change is answered with a revision at which that was so, not with one at which others
+// have changed the keys again.
 func TestALargePlanThatChangesNothingIsAnsweredWithWhatItHasSeen(t *testing.T) {
 	l, db, _ := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))
@@ -122,8 +122,8 @@ func TestALargePlanThatChangesNothingIsAnsweredWithWhatItHasSeen(t *testing.T) {
 	}
 }
 
-// What others write below a prefix arrives in the order of the store, so that a
-// large plan need not ask for each of them whether something has been written.
+// Other clients' writes below a prefix arrive in the order of the store, so a large plan need not check each
+// prefix separately.
 func TestALargePlanDoesNotWaitForPrefixesThatNobodyWrites(t *testing.T) {
 	const quiet, wait = 200, 25 * time.Millisecond
 	took := func(prefixes int) time.Duration {
@@ -160,13 +160,13 @@ func TestALargePlanWhoseCallerHasGoneIsGivenUp(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got %v", err)
 	}
-	mustUpdate(t, l, generation("b")) // the way is free
+	mustUpdate(t, l, generation("b")) // other plans are possible again
 	if got := testdb.Value(t, db, state+"generation/0000"); got != "b" {
 		t.Errorf("got %s", got)
 	}
 }
 
-// Others wait with what disturbs a plan that was disturbed before, and with nothing else.
+// Other plans wait only if they conflict with a plan that had conflicts before.
 func TestOthersGoOnBesideAPlanThatWasDisturbed(t *testing.T) {
 	l, db, _ := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))
@@ -180,7 +180,7 @@ func TestOthersGoOnBesideAPlanThatWasDisturbed(t *testing.T) {
 			return generation("a")(tx)
 		}
 		disturbing.Go(func() { mustUpdate(t, l, increment(state+"n")) })
-		for range 3 { // a plan is in a group with what comes at the same time
+		for range 3 { // a plan shares a group with plans that arrive at the same time
 			mustUpdate(t, l, increment(state+"other"))
 		}
 		testkit.Eventually(t, time.Minute, "who disturbs it waits", func() (waits bool) {
@@ -194,7 +194,7 @@ func TestOthersGoOnBesideAPlanThatWasDisturbed(t *testing.T) {
 	}
 }
 
-// A plan that uses something else each time, and is disturbed there, has the ledger for itself in the end.
+// A plan that reads other keys in each run, with a conflict each time, finally runs alone.
 func TestAPlanThatIsAlwaysDisturbedElsewhereHasItsTurn(t *testing.T) {
 	l, _, _ := newLedger(t)
 	runs := 0
@@ -212,7 +212,7 @@ func TestAPlanThatIsAlwaysDisturbedElsewhereHasItsTurn(t *testing.T) {
 	}
 }
 
-// A plan that others disturb each time has its turn in the end.
+// A plan with a conflict in each run finally succeeds.
 func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
 	l, db, _ := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))
@@ -243,8 +243,8 @@ func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
 	t.Logf("%d runs, copy %s", runs, testdb.Value(t, db, state+"copy"))
 }
 
-// Large and small plans, and somebody who writes past the ledger, count the same
-// keys: nothing is lost, and no reader sees half of a large plan.
+// Large and small plans, and a client that bypasses the ledger, increment the same keys: no increment is lost, and
+// no reader sees half of a large plan.
 func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
 	l, db, seen := newLedger(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

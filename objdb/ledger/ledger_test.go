@@ -139,7 +139,7 @@ func TestAPlanThatChangesNothingCostsNothing(t *testing.T) {
 	}
 }
 
-// What is deleted and made again as it was, in one batch, has not changed.
+// A key that is deleted and recreated with the same value in one batch has not changed.
 func TestAKeyThatIsPutBackKeepsItsRevision(t *testing.T) {
 	l, _, _ := newLedger(t)
 	key := state + "a"

@@ -17,16 +17,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A member looks at its quota twice: before it proposes a transaction, when it refuses it, and again when it applies it. In the
-// second case it says that there is no space, too, and the transaction has happened (quotaApplierV3.Txn in etcd's
-// etcdserver/apply/quota.go). A plan of which its caller is told that the store had no room for it must not be there.
+// A member checks its quota twice: before it proposes a transaction, when it refuses it, and again when it applies
+// it. In the second case it returns "no space", too, although the transaction is applied (quotaApplierV3.Txn in
+// etcd's etcdserver/apply/quota.go). A plan whose caller gets that error must not be in the store.
 func TestAPlanThatTheStoreHadNoRoomForHasNotHappened(t *testing.T) {
 	for round := range 8 {
 		url := testetcd.NewSmall(t, 24<<20)
 		near := testdb.At(t, url)
 		l := openLedger(t, lead(t, testdb.At(t, url)))
 		ctx, stop := context.WithCancel(t.Context())
-		var others sync.WaitGroup // who write beside the ledger, as agents do
+		var others sync.WaitGroup // other clients, like agents
 		for w := range 4 {
 			others.Go(func() {
 				for ctx.Err() == nil {
@@ -53,8 +53,8 @@ func TestAPlanThatTheStoreHadNoRoomForHasNotHappened(t *testing.T) {
 	}
 }
 
-// The same with a store that answers so for sure, and for the mark of a large plan: a plan that was refused
-// is not finished by the next leader.
+// The same for the mark of a large plan, with a store that always answers so: a refused plan is not completed by
+// the next leader.
 func TestALargePlanThatTheStoreHadNoRoomForIsNotFinishedLater(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -63,9 +63,9 @@ func TestALargePlanThatTheStoreHadNoRoomForIsNotFinishedLater(t *testing.T) {
 		mark := keeper{words: "/committed\x12"}
 		switch {
 		case cut.Load():
-			return nil, testetcd.ErrNoAnswer // its process is not there any more
+			return nil, testetcd.ErrNoAnswer // the process has ended
 		case full.Load() && mark.has(r):
-			_, err := r.Send() // as it is applied
+			_, err := r.Send() // as when it is applied
 			cut.Store(true)
 			if err != nil {
 				return nil, err
@@ -101,7 +101,7 @@ func TestALargePlanThatTheStoreHadNoRoomForIsNotFinishedLater(t *testing.T) {
 	}
 }
 
-// deleteFence ends a term in the store, as the end of its lease does.
+// deleteFence ends a term in the store, as the expiry of its lease does.
 func deleteFence(t *testing.T, db *objdb.DB, term *objdb.Term) {
 	t.Helper()
 	kvs, _, err := db.List(t.Context(), objdb.LockKey(term.Lock())+"/")
@@ -115,8 +115,8 @@ func deleteFence(t *testing.T, db *objdb.DB, term *objdb.Term) {
 	testdb.Delete(t, db, keys...)
 }
 
-// In a store that is full deletions are the way out. One must not be refused for what others put in the same group, which
-// they may: a plan that changes what is there, or has it stored once more, is admitted.
+// A full store still accepts deletions. One must not be refused because of puts of other plans in the same group:
+// plans that change or rewrite existing keys are admitted.
 func TestADeletionInAFullStoreIsNotRefusedForThePutsOfOthers(t *testing.T) {
 	db := testdb.At(t, testetcd.NewSmall(t, 16<<20))
 	l := openLedger(t, lead(t, db))
@@ -138,7 +138,7 @@ func TestADeletionInAFullStoreIsNotRefusedForThePutsOfOthers(t *testing.T) {
 	for name, plan := range others {
 		var put, deleted error
 		var both sync.WaitGroup
-		err = l.inCommitter(func() error { // which takes the two at once afterwards
+		err = l.inCommitter(func() error { // afterwards it takes the two at once
 			both.Go(func() { _, put = l.Update(context.Background(), plan) })
 			both.Go(func() {
 				_, deleted = l.Update(context.Background(), func(tx *Tx) error { tx.Delete(state + name); return nil })

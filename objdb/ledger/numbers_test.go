@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 )
 
-// byNumber indexes values by the numbers of two bytes they consist of.
+// byNumber indexes values by the numbers of two bytes each that they consist of.
 var byNumber = Index{Prefix: state, Terms: func(_ string, value []byte) []string {
 	var terms []string
 	for _, digits := range strings.Fields(string(value)) {
@@ -20,11 +20,11 @@ var byNumber = Index{Prefix: state, Terms: func(_ string, value []byte) []string
 	return terms
 }}
 
-// TestTheNextFreeNumberIsTheOneAScanFinds lets keys have numbers and lose them,
-// several keys the same number too, in a tree and in clones that must not notice.
+// TestTheNextFreeNumberIsTheOneAScanFinds assigns numbers to keys and removes them, also the same number to
+// several keys, in a tree and in clones that must not change.
 func TestTheNextFreeNumberIsTheOneAScanFinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		// Whole blocks are taken at once, so that blocks become full.
+		// Whole blocks are assigned at once, so that blocks become full.
 		number := rapid.Custom(func(t *rapid.T) uint16 {
 			return uint16(rapid.SampledFrom([]int{0, 1, 2, 254, 255}).Draw(t, "high"))<<8 |
 				uint16(rapid.SampledFrom([]int{0, 1, 63, 64, 128, 254, 255}).Draw(t, "low"))

@@ -29,7 +29,7 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 	})
 
 	way.Silence()
-	testkit.Eventually(t, time.Minute, "an update is left open", func() bool { // of which nothing was sent in time there is none
+	testkit.Eventually(t, time.Minute, "an update is left open", func() bool { // unless no part of it was sent in time
 		_, err := l.Update(context.Background(), increment(state+"n"))
 		if !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("got %v", err)
@@ -39,12 +39,12 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 	if _, err := l.Update(context.Background(), increment(state+"n")); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("while the store is away: %v", err)
 	}
-	testdb.Put(t, near, state+"n", "40") // the truth changes meanwhile
+	testdb.Put(t, near, state+"n", "40") // the store's value changes meanwhile
 	way.Mend()
 	testkit.Eventually(t, time.Minute, "ledger works again", func() bool {
 		_, err := l.Update(context.Background(), func(tx *Tx) error {
 			if n, _ := tx.Get(state + "n"); string(n) == "41" {
-				return nil // counted, and only the answer was late
+				return nil // counted; only the answer was late
 			}
 			return increment(state + "n")(tx)
 		})
@@ -56,8 +56,8 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 	resign(t, l.term)
 }
 
-// Counting through kill -9 of the store: nothing that was confirmed is lost,
-// and nothing is counted that was neither confirmed nor left open.
+// Counting while the store is killed with kill -9: no confirmed increment is lost, and none is counted that was
+// neither confirmed nor of unknown outcome.
 func TestConfirmedUpdatesSurviveCrashesOfTheStore(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := testetcd.NewProcess(t)
@@ -142,8 +142,8 @@ func TestANewTermStartsFromWhatTheLastOneWrote(t *testing.T) {
 	}
 }
 
-// A store without room says no: that is neither an unknown outcome nor a reason
-// to read everything again. Deletions go on.
+// A full store refuses a plan: that is neither an unknown outcome nor a reason to list the store again. Deletions
+// are still possible.
 func TestTheRefusalOfAFullStoreIsSaidAsSuch(t *testing.T) {
 	db := testdb.At(t, testetcd.NewSmall(t, 16<<20))
 	l := openLedger(t, lead(t, db))

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A dry run of many operations takes seconds: neither does it wait for the plans of others,
-// nor do these wait for it.
+// A dry run of many operations takes seconds: it neither waits for other plans nor delays them.
 func TestADryRunNeverEntersTheCommitter(t *testing.T) {
 	l, db, seen := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What a record was decoded to is shared by views and by plans that are committed in groups, for as long as the record is the same.
+// Views and plans committed in groups share the decoded form of a record while the record is unchanged.
 func TestPlansAndViewsShareWhatIsDecoded(t *testing.T) {
 	l, _, _ := newLedger(t)
 	type value struct{ N int }

@@ -11,7 +11,8 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 )
 
-// What is rewritten is stored once more, as it is, also where other plans of the same transaction change it; nothing else is.
+// Rewrite stores a value once more, unchanged, also if other plans of the transaction change it; no other value
+// is.
 func TestARewrittenValueIsStoredOnceMore(t *testing.T) {
 	db := testdb.New(t)
 	before := testdb.Put(t, db, state+"a", "1")
@@ -45,7 +46,7 @@ func TestARewrittenValueIsStoredOnceMore(t *testing.T) {
 		}
 		before = kv.ModRevision
 	}
-	// Whoever guards the revision knows the one that the store has now.
+	// The guard has the store's present revision.
 	if _, err := l.Update(context.Background(), func(tx *Tx) error { tx.Put(state+"a", []byte("9")); return nil }); err != nil {
 		t.Error(err)
 	}
@@ -54,7 +55,7 @@ func TestARewrittenValueIsStoredOnceMore(t *testing.T) {
 	}
 }
 
-// Neither what plans write nor the journals of large ones are in the store as they are, where values are sealed.
+// If values are encrypted, the writes of plans and the journals of large plans are, too.
 func TestPlansAndTheirJournalsAreSealed(t *testing.T) {
 	values := &testdb.Values{}
 	db := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.New(t)}, Values: values})

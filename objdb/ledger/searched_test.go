@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// takeNumber stores the lowest number that is free under a key.
+// takeNumber stores the lowest free number under a key.
 func takeNumber(tx *Tx, key string) error {
 	free, ok := tx.NextFree("set", []byte{0, 0})
 	if !ok {
@@ -27,7 +27,7 @@ func takeNumber(tx *Tx, key string) error {
 	return nil
 }
 
-// noneHas is an error if a key is found under a number.
+// noneHas returns an error if a key is found under a number.
 func noneHas(tx *Tx, number string) (err error) {
 	tx.Search("#set/"+number, "", func(_, key string) bool {
 		err = errors.New(key + " has it")
@@ -36,8 +36,8 @@ func noneHas(tx *Tx, number string) (err error) {
 	return err
 }
 
-// A large plan runs beside the others. What it has searched, or taken because it
-// was free, is compared with what they have committed meanwhile.
+// A large plan runs beside other plans. What it has searched, or assigned as free, is compared with what they have
+// committed meanwhile.
 func TestWhatALargePlanSearchedIsStillSoWhenItHappens(t *testing.T) {
 	mine, others := state+"numbers/mine", state+"numbers/others"
 	for what, c := range map[string]struct {
@@ -88,7 +88,8 @@ func TestWhatALargePlanSearchedIsStillSoWhenItHappens(t *testing.T) {
 	}
 }
 
-// A commit that is left open takes a number, right after the ledger has read again what is there, or never: no other plan gets it.
+// A commit of unknown outcome assigns a number; it is applied right after the ledger has listed the store again,
+// or never: no other plan gets the number.
 func TestWhatACommitTookThatArrivesLateIsNotTakenTwice(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -111,7 +112,7 @@ func TestWhatACommitTookThatArrivesLateIsNotTakenTwice(t *testing.T) {
 		_, err := l.Update(t.Context(), func(tx *Tx) error { return takeNumber(tx, key) })
 		return err
 	}
-	testkit.Eventually(t, time.Minute, "a commit is left open", func() bool { // of which nothing was sent in time there is none
+	testkit.Eventually(t, time.Minute, "a commit is left open", func() bool { // unless no part of it was sent in time
 		err := take("late")
 		if err == nil {
 			t.Fatal("it was answered")

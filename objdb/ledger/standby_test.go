@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// standing is a ledger's configuration with an index, so that both are seen to be handed over.
+// standing is a ledger's configuration with an index, to see that both are handed over.
 var standing = Config{Owned: []string{state, model}, Indexes: []Index{{
 	Prefix: state,
 	Terms:  func(_ string, value []byte) []string { return []string{"word/" + string(value)} },
@@ -42,7 +42,7 @@ func openFrom(t testing.TB, term *objdb.Term, s *Standby) *Ledger {
 	return l
 }
 
-// contents are all a ledger has: values with their revisions, and the index.
+// contents returns everything a ledger has: values with their revisions, and the index.
 func contents(t testing.TB, l *Ledger) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -65,7 +65,7 @@ func contents(t testing.TB, l *Ledger) map[string]string {
 	return all
 }
 
-// sameAsListed compares a ledger with what one has that begins with a listing.
+// sameAsListed compares a ledger with one that begins with a listing.
 func sameAsListed(t testing.TB, l *Ledger) {
 	t.Helper()
 	listed := &Ledger{term: l.term, db: l.db, owned: l.owned, indexes: l.indexes}
@@ -77,8 +77,8 @@ func sameAsListed(t testing.TB, l *Ledger) {
 	}
 }
 
-// The write elsewhere is none that the watch of a standby tells: a ledger that has
-// listed the store knows that it has reached that revision, the standby does not.
+// The watch of a standby does not report writes to other keys: a ledger that has listed the store knows that it
+// has reached their revision, the standby does not.
 func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	t.Parallel() // it mostly waits
 	url := testetcd.New(t)
@@ -87,7 +87,7 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	first := campaign(t, old, "first", time.Minute)
 	l := openLedger(t, first)
 	s := standby(t, db)
-	s.handOver = time.Minute // it hears of all that happens, however late
+	s.handOver = time.Minute // it receives all changes, however late
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
@@ -137,7 +137,7 @@ func TestAStandbyFollowsAStoreThatWentBack(t *testing.T) {
 	testdb.Put(t, db, model+"deleted", "old")
 	backup := p.Backup()
 	s := standby(t, db)
-	s.handOver = time.Minute // it hears of all that happens, however late
+	s.handOver = time.Minute // it receives all changes, however late
 	testdb.Put(t, db, state+"changed", "lost")
 	testdb.Put(t, db, model+"added", "lost")
 	if err := s.mirror.WaitChange(t.Context(), testdb.Delete(t, db, model+"deleted")); err != nil {
@@ -156,7 +156,7 @@ func TestAStandbyFollowsAStoreThatWentBack(t *testing.T) {
 	sameAsListed(t, next)
 }
 
-// A standby that does not hear of the store may not be begun with.
+// A standby that receives no changes must not be used.
 func TestALedgerListsWhatItsStandbyMisses(t *testing.T) {
 	t.Parallel() // it mostly waits
 	url := testetcd.New(t)
@@ -171,8 +171,8 @@ func TestALedgerListsWhatItsStandbyMisses(t *testing.T) {
 	sameAsListed(t, openFrom(t, term, s))
 }
 
-// What the journal of a predecessor has changed is there from the beginning,
-// also when the standby hears nothing more once the term has begun.
+// Changes in the journal of the predecessor are present from the beginning, also if the standby receives nothing
+// more once the term has begun.
 func TestALedgerBeginsAfterAJournalThatItFinishes(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprintf("deaf %v", deaf), func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestALedgerBeginsAfterAJournalThatItFinishes(t *testing.T) {
 	}
 }
 
-// leaveJournal stores the journal of a plan that has happened.
+// leaveJournal stores the journal of a plan that was committed.
 func leaveJournal(t *testing.T, db *objdb.DB, j journal) {
 	t.Helper()
 	changed := []change{{key: state + "old", delete: true}}

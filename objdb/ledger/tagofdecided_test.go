@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tagOf is the tag of a key as readers see it; 0: it has none yet.
+// tagOf returns the tag of a key as readers see it; 0: it has none yet.
 func tagOf(t *testing.T, l *Ledger, key string) (tag int64) {
 	t.Helper()
 	err := l.View(func(r Reader) (err error) { tag, err = r.Tag(key); return err })
@@ -25,7 +25,7 @@ func tagOf(t *testing.T, l *Ledger, key string) (tag int64) {
 	return tag
 }
 
-// by is a plan that counts up if a key has a tag.
+// by returns a plan that increments a counter if a key has a tag.
 func by(key string, tag int64) func(*Tx) error {
 	return func(tx *Tx) error {
 		now, err := tx.Tag(key)
@@ -39,15 +39,16 @@ func by(key string, tag int64) func(*Tx) error {
 	}
 }
 
-// The tag of a key is what one writes by who has read it: it must not change when a large plan is stored, nor be refused, as
-// nobody has changed anything. A plan by the revision that the store has told already, as by a watch, waits.
+// Clients that have read a key write with its tag as condition: it must not change when a large plan is stored,
+// and the write must not be refused, as no other change was made. A plan with a revision that the store has
+// already reported, as by a watch, waits.
 func TestATagStaysWhileNobodyChangesItsKey(t *testing.T) {
 	url := testetcd.New(t)
 	goOn := make(chan struct{})
 	l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
 		answer, err := r.Send()
 		if r.Method == "Txn" && bytes.Contains(r.Body, []byte("/stored\x12")) {
-			<-goOn // it has happened, and the ledger does not know yet
+			<-goOn // applied, but the ledger does not know yet
 		}
 		return answer, err
 	}))))
@@ -87,8 +88,8 @@ func TestATagStaysWhileNobodyChangesItsKey(t *testing.T) {
 	}
 }
 
-// A plan that asks for a tag in the middle of a large plan is run again when that is stored, rather than refused for what it
-// does not know; that of another key is told at once.
+// A plan that reads a tag while a large plan is stored runs again once it is, instead of being refused for an
+// unknown tag; the tag of another key is returned at once.
 func TestAPlanByATagThatIsNotKnownYetWaits(t *testing.T) {
 	url := testetcd.New(t)
 	goOn := make(chan struct{})
@@ -97,7 +98,7 @@ func TestAPlanByATagThatIsNotKnownYetWaits(t *testing.T) {
 		case <-goOn:
 		default:
 			if r.Method == "Txn" && bytes.Contains(r.Body, []byte("/stored\x12")) {
-				return nil, testetcd.ErrNoAnswer // and it is tried again
+				return nil, testetcd.ErrNoAnswer // and is retried
 			}
 		}
 		return r.Send()
@@ -138,7 +139,8 @@ func TestAPlanByATagThatIsNotKnownYetWaits(t *testing.T) {
 	}
 }
 
-// Also when the leader changes in the middle of it: what the next one finishes has the revisions that the store has.
+// Tags also remain those of the store if the leader changes meanwhile: the plan completed by the next one has the
+// store's revisions.
 func TestTagsAreThoseOfTheStoreAfterAChangeOfLeader(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -152,8 +154,8 @@ func TestTagsAreThoseOfTheStoreAfterAChangeOfLeader(t *testing.T) {
 		defer way.mu.Unlock()
 		return way.kept != nil
 	})
-	way.arrive(t)           // some of it is stored
-	tag := tagOf(t, l, key) // of what is stored, if it has been found out already
+	way.arrive(t)           // part of it is stored
+	tag := tagOf(t, l, key) // of the stored part, if already known
 	if kv, err := near.Get(t.Context(), key); err != nil || tag != 0 && tag != kv.ModRevision {
 		t.Errorf("told %d, and the store has %+v, %v", tag, kv, err)
 	}

@@ -70,7 +70,7 @@ func (t *tree) Clone() *tree {
 		indexes: t.indexes, storing: t.storing, horizon: t.horizon}
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (t *tree) Len() int { return t.records.Len() }
 
 // Get finds the record with a key.

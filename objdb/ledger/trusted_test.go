@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A process that was stopped goes on before any timer has ended its term.
+// A process that was suspended continues before any timer has ended its term.
 func TestAPlanThatWritesNothingIsNotAnsweredOnceTheClockSaysThatTheTermIsOver(t *testing.T) {
 	submit := func(l *Ledger, ctx context.Context, plan func(*Tx) error) error {
 		_, err := l.Update(ctx, plan)

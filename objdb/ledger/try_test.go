@@ -16,13 +16,13 @@ import (
 
 var errRefused = errors.New("refused")
 
-// A group without a store, for what a plan does in memory.
+// newPlanning returns a group without a store, for the work of a plan in memory.
 func newPlanning() *group {
 	return newGroup(buildTree(nil), prefixes{state}, newCorruption(testkit.Quiet()))
 }
 
-// What a refused part costs must not depend on what was written before it: of eight times as many
-// parts each costs as much as of fewer.
+// The cost of a refused part must not depend on earlier writes: with eight times as many parts, each costs the
+// same.
 func TestRefusedPartsOfALargePlanCostTheirOwnWritesOnly(t *testing.T) {
 	each := func(parts int) time.Duration {
 		return testkit.Least(t, 3, func() { tryParts(t, parts) })[0] / time.Duration(parts)
@@ -32,7 +32,7 @@ func TestRefusedPartsOfALargePlanCostTheirOwnWritesOnly(t *testing.T) {
 	}
 }
 
-// tryParts plans so many parts, of which each second one is refused.
+// tryParts plans count parts, of which each second one is refused.
 func tryParts(t *testing.T, parts int) {
 	_, err := newPlanning().add(context.Background(), func(tx *Tx) error {
 		for i := range parts {
@@ -54,7 +54,7 @@ func tryParts(t *testing.T, parts int) {
 	}
 }
 
-// After a refused part the plan has written what it would have without it.
+// After a refused part the writes of the plan are the same as without it.
 func TestARefusedPartLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tx := newTx(context.Background(), newPlanning())

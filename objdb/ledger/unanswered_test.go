@@ -24,11 +24,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keeper stands between a ledger and its store. It keeps the first transaction that has some words in
-// it: its sender gets no answer, and it happens when the test has it arrive.
+// keeper is a relay between a ledger and its store. It holds the first transaction that contains words: its sender
+// gets no answer, and the test decides when it is applied.
 type keeper struct {
 	words string
-	then  func(testetcd.Request) (answer []byte, err error) // what becomes of what comes later; nil: it passes
+	then  func(testetcd.Request) (answer []byte, err error) // handles later requests; nil: they pass
 
 	mu   sync.Mutex
 	kept *testetcd.Request
@@ -55,7 +55,7 @@ func (k *keeper) has(r testetcd.Request) bool {
 	return r.Method == "Txn" && bytes.Contains(r.Body, []byte(k.words))
 }
 
-// arrive has the store get what was kept.
+// arrive sends the held transaction to the store.
 func (k *keeper) arrive(t *testing.T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,7 +66,8 @@ func (k *keeper) arrive(t *testing.T) {
 	}
 }
 
-// A commit that got lost on its way happens once, whatever of it had no answer, and who asked for it is not bothered.
+// A commit of which a part is lost on its way is applied once, whatever had no answer, and its caller gets no
+// error.
 func TestAPlanHappensOnceAlthoughSomethingOfItGotLost(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -97,13 +98,14 @@ func TestAPlanHappensOnceAlthoughSomethingOfItGotLost(t *testing.T) {
 	}
 }
 
-// The transaction that sets a key of a damaged journal aside may happen after it was tried again: it leaves the next journal.
+// The transaction that sets a key of a damaged journal aside may be applied after it was retried: it must not
+// affect the next journal.
 func TestWhatSetsAJournalAsideAndArrivesLateLeavesTheNextOne(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
 	for _, name := range []string{"committed", "prepared", "000000"} {
 		t.Run("the "+name, func(t *testing.T) { // the lock's name ends with this
-			way := &keeper{words: "/" + name + "\x12"} // what is put
+			way := &keeper{words: "/" + name + "\x12"} // the key that is put
 			term := lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)))
 			key := journalOf(term).prefix + name
 			testdb.Put(t, near, key, "damaged")
@@ -124,15 +126,15 @@ func TestWhatSetsAJournalAsideAndArrivesLateLeavesTheNextOne(t *testing.T) {
 // lastOfLarge is in the transaction that stores the last keys of a generation.
 var lastOfLarge = fmt.Sprintf("%sgeneration/%04d\x12", state, many-1)
 
-// What a large plan has put may be deleted before all of the plan is stored. It stays deleted when
-// the next leader finishes the plan.
+// A key that a large plan has put may be deleted before the whole plan is stored. It stays deleted when the next
+// leader completes the plan.
 func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
 	way := &keeper{words: lastOfLarge}
 	way.then = func(r testetcd.Request) ([]byte, error) {
 		if way.has(r) {
-			return nil, testetcd.ErrNoAnswer // it is never stored in this term
+			return nil, testetcd.ErrNoAnswer // never stored in this term
 		}
 		return r.Send()
 	}
@@ -165,8 +167,8 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
-// Somebody takes the journal of a plan away of which a part is not stored. That part never happens,
-// and nobody sees it any more, though no other plan comes.
+// The journal of a plan is deleted while a part is not stored. That part is never applied, and no longer visible,
+// even if no other plan is run.
 func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -195,7 +197,8 @@ func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
 	})
 }
 
-// Somebody deletes the note how far a plan is stored, of which a part is not. The rest is stored all the same, and no key twice.
+// The record of a plan's stored parts is deleted while a part is not stored. The rest is stored nevertheless, and
+// no key twice.
 func TestAPlanIsStoredThoughItsNoteIsDeleted(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)
@@ -228,7 +231,7 @@ func TestAPlanIsStoredThoughItsNoteIsDeleted(t *testing.T) {
 	}
 }
 
-// A full store takes what only deletes. A large plan that makes room is stored.
+// A full store accepts transactions that only delete. A large plan that frees space is stored.
 func TestALargePlanThatDeletesIsStoredWhenTheStoreIsFull(t *testing.T) {
 	url := testetcd.New(t)
 	var filled, full atomic.Bool
@@ -259,8 +262,9 @@ func TestALargePlanThatDeletesIsStoredWhenTheStoreIsFull(t *testing.T) {
 	}
 }
 
-// The last transaction of a large plan happens, but has no answer. Before it is tried again somebody else writes one of
-// its keys, or the state is read from the store. The plan is done then, not before the revision of that transaction.
+// The last transaction of a large plan is applied, but has no answer. Before it is retried, another client writes
+// one of its keys, or the state is listed again. The plan is then complete, at a revision not before that of the
+// transaction.
 func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
 	last := strings.TrimSuffix(lastOfLarge, "\x12")
 	for name, reread := range map[string]bool{"by another try": false, "in a listing": true} {
@@ -316,17 +320,17 @@ func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
 			if err != nil || len(kvs) != many || got.rev < newest {
 				t.Errorf("%d keys, %v; told %d, the newest is of %d", len(kvs), err, got.rev, newest)
 			}
-			mustUpdate(t, l, generation("y")) // it goes on
+			mustUpdate(t, l, generation("y")) // the next plan is possible
 		})
 	}
 }
 
-// The mark of a large plan is sent twice. The first sending, which had no answer, happens right before the second
-// one, or not at all, and the term ends then. Nobody is told that nothing has happened.
+// The mark of a large plan is sent twice. The first one, without an answer, is applied right before the second
+// one, or not at all, and the term ends then. The caller is never told that nothing was applied.
 func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		arrives bool
-		deposed bool // before the second one, and else without another answer of the store
+		deposed bool // before the second one; otherwise the store does not answer again
 		said    string
 	}{
 		"it has happened":               {arrives: true, deposed: true, said: "committed, and left to the next leader"},
@@ -382,7 +386,7 @@ func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 	}
 }
 
-// depose deletes the candidate of a lock, as the end of its lease does.
+// depose deletes the candidate of a lock, as the expiry of its lease does.
 func depose(t *testing.T, db *objdb.DB) {
 	kvs, _, err := db.List(context.Background(), objdb.LockKey(lock)+"/")
 	if err != nil || len(kvs) != 1 {

@@ -178,7 +178,7 @@ func pieceOf(changes []Change) []Change {
 	return changes
 }
 
-// Revision is the revision up to which the feed has all changes; begun is false until it
+// Revision returns the revision up to which the feed has all changes; begun is false until it
 // knows the revision from which on.
 func (f *Feed) Revision() (rev int64, begun bool) {
 	f.mu.Lock()
@@ -186,8 +186,8 @@ func (f *Feed) Revision() (rev int64, begun bool) {
 	return f.revision, f.begun
 }
 
-// Newest is the latest revision that the store is known to have: the feed's, or that of the store when the feed began, if the
-// watch has not caught up with it.
+// Newest returns the latest revision that the store is known to have: the feed's, or that of the store when the
+// feed began, if the watch has not caught up with it.
 func (f *Feed) Newest() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,7 +28,7 @@ func newFeed(t *testing.T, db *objdb.DB) *Feed {
 	return f
 }
 
-// told are the changes after a revision up to another, as text.
+// told returns the changes after a revision up to another, as text.
 func told(t *testing.T, f *Feed, after, upTo int64) string {
 	t.Helper()
 	var texts []string
@@ -152,7 +152,7 @@ func TestAFeedKeepsABoundedPast(t *testing.T) {
 	}
 }
 
-// What one revision has changed is told at once, however much it is.
+// All changes of one revision are returned together, however many there are.
 func TestAPieceOfAFeedHasWholeRevisions(t *testing.T) {
 	f := NewFeed(testdb.At(t, "http://127.0.0.1:1"), watched)
 	const each = pieceChanges*2/3 + 1
@@ -183,11 +183,11 @@ func TestAPieceOfAFeedHasWholeRevisions(t *testing.T) {
 	}
 }
 
-// A store that is asked to cut its answers to a watch measures a piece again at
-// each event that it adds: minutes for these, when it looks for data races, too.
+// A store that is asked to split its watch responses measures a response again for each added event: minutes for
+// these, with the race detector.
 func TestAFeedHasReadALongPastSoon(t *testing.T) {
 	db := testdb.New(t)
-	const revisions, keys = 3, 4000 // as after large applies
+	const revisions, keys = 3, 4000 // as after large apply requests
 	var puts []objdb.KV
 	for k := range keys {
 		puts = append(puts, objdb.KV{Key: fmt.Sprintf("%s%d", watched, k), Value: make([]byte, 80)})

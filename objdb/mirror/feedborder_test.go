@@ -11,13 +11,13 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The store remembers the revision that it was compacted at, and a watch may begin there. A feed that begins right before it
-// hears nothing of a compaction.
+// The store still has the revision to which it was compacted, and a watch may begin there. A feed that begins
+// right before it gets no compaction error.
 func TestAFeedBeginsRightBeforeACompaction(t *testing.T) {
 	db := testdb.Open(t, objdb.Config{Endpoints: []string{testetcd.New(t)}})
 	first := testdb.Put(t, db, watched+"n", "1")
 	testdb.Put(t, db, watched+"n", "2")
-	testdb.Compact(t, db, first) // 2, and the feed is to reach back to 1
+	testdb.Compact(t, db, first) // 2, and the feed has to reach back to 1
 	f := NewFeed(db, watched)
 	testetcd.Run(t, func(ctx context.Context) { _ = f.Run(ctx) })
 	last := testdb.Put(t, db, watched+"n", "3")

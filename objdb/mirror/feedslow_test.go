@@ -10,8 +10,9 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 )
 
-// A watch that waits for its client keeps what it was given meanwhile: one change, here. It must not keep all that the feed had
-// then, 32 MiB for each of 512 watches that read slowly (daemon.paceTime lets them take 64 KiB in ten seconds).
+// A watch that waits for its client retains the changes that it got: one, here. It must not retain everything that
+// the feed had then, 32 MiB for each of 512 watches with slow readers (daemon.paceTime allows them to read 64 KiB
+// in ten seconds).
 func TestAReaderThatWaitsForItsClientKeepsNoMoreThanItWasGiven(t *testing.T) {
 	f := NewFeed(testdb.At(t, "http://127.0.0.1:1"), watched)
 	f.begun = true
@@ -39,7 +40,7 @@ func TestAReaderThatWaitsForItsClientKeepsNoMoreThanItWasGiven(t *testing.T) {
 			t.Fatalf("%d changes, %v", len(changes), err)
 		}
 		held[i] = changes
-		write(2 * feedBytes / size) // the feed has nothing of them any more
+		write(2 * feedBytes / size) // the feed has dropped them
 	}
 	if more := heap() - before; more > readers*2*size {
 		t.Errorf("%d readers, who hold one change of %d KiB each, keep %d MiB", readers, size>>10, more>>20)

@@ -16,10 +16,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// soon is how long a mirror may take to notice that the store is another one.
+// soon is the time limit for a mirror to notice that the store was replaced or restored.
 const soon = 30 * time.Second
 
-// present are the keys and values below /m/ as the store has them.
+// present returns the keys and values below /m/ in the store.
 func present(t *testing.T, db *objdb.DB) map[string]string {
 	t.Helper()
 	kvs, _, err := db.List(context.Background(), "/m/")
@@ -87,7 +87,7 @@ func TestAMirrorFollowsAStoreThatWentBack(t *testing.T) {
 	waitRevision(t, m, testdb.Put(t, db, "/m/last", "lost"))
 
 	p.Restore(backup)
-	// The same revision as a lost one, another value.
+	// The same revision as the lost write, another value.
 	rev := testdb.Put(t, db, "/m/changed", "new")
 	waitRevision(t, m, rev)
 	want := map[string]string{"/m/same": "same", "/m/changed": "new", "/m/deleted": "old"}
@@ -96,16 +96,15 @@ func TestAMirrorFollowsAStoreThatWentBack(t *testing.T) {
 	}
 }
 
-// absence is a mirror that is cut off while its store goes back to a backup and
-// on, past the revision that the mirror has: only what the mirror has seen
-// itself tells.
+// absence is a mirror that is disconnected while its store is restored from a backup and then advances beyond the
+// mirror's revision: only what the mirror itself has seen shows the difference.
 type absence struct {
 	backup string
 	db     *objdb.DB
 	*testetcd.Process
 }
 
-// passes writes what the mirror does not follow, and returns the last revision.
+// passes makes writes that the mirror does not follow, and returns the last revision.
 func (a absence) passes(t *testing.T, revisions int) (rev int64) {
 	t.Helper()
 	for range revisions {
@@ -126,17 +125,17 @@ func begin(t *testing.T) absence {
 	return a
 }
 
-// lost writes what the backup does not have.
+// lost makes a write that the backup does not have.
 func (a absence) lost(t *testing.T) { testdb.Put(t, a.db, "/m/last", "lost") }
 
-// written writes what the mirror has to hear of.
+// written makes writes that the mirror has to receive.
 func (a absence) written(t *testing.T) {
 	for i := range 20 {
 		testdb.Put(t, a.db, fmt.Sprint("/m/new", i), "new")
 	}
 }
 
-// forgotten is written, and the store tells nothing of it any more.
+// forgotten makes writes and compacts them.
 func (a absence) forgotten(t *testing.T) {
 	a.written(t)
 	testdb.Compact(t, a.db, a.passes(t, 1))
@@ -144,8 +143,8 @@ func (a absence) forgotten(t *testing.T) {
 
 func nothing(*testing.T) {}
 
-// during follows the store, lets something happen before the absence and in it,
-// and compares what the mirror has afterwards.
+// during follows the store, runs before ahead of the absence and meanwhile in it, and then checks the content of
+// the mirror.
 func (a absence) during(t *testing.T, before, meanwhile func(*testing.T)) {
 	t.Helper()
 	way := testetcd.NewProxy(t, a.URL)
@@ -218,8 +217,8 @@ func TestAFeedBeginsAnewWithAStoreThatWentBack(t *testing.T) {
 	}
 }
 
-// A term that begins in such a store has listed it at a revision, and those who
-// were told what was there go on from that.
+// A term that begins in such a store has listed it at a revision, and clients that got this state continue from
+// there.
 func TestALaterFeedReachesBackToWhenTheStoreWasRecognized(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := testetcd.NewProcess(t)

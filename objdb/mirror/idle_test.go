@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// reads is how many reads a store has answered.
+// reads returns the number of reads that a store has answered.
 func reads(t *testing.T, url string) float64 {
 	t.Helper()
 	resp, err := http.Get(url + "/metrics")

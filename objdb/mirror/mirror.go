@@ -104,7 +104,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Revision is the latest revision whose state the receiver has.
+// Revision returns the latest revision whose state the receiver has.
 func (m *Mirror) Revision() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

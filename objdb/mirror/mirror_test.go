@@ -111,8 +111,8 @@ func TestAMirrorStartsWithASnapshotAndGoesOnWithEachRevision(t *testing.T) {
 	}
 }
 
-// What was written and deleted before the listing, after the newest key that is in it, is past: an agent that starts
-// would put rules in force that were taken away before. There is more of it than the store tells at once.
+// Keys written and deleted before the listing, after its newest key, must not be delivered: an agent that starts
+// would apply rules that had been removed. There are more of them than the store sends in one response.
 func TestAMirrorDoesNotGoBackToBeforeItsListing(t *testing.T) {
 	db := testdb.New(t)
 	testdb.Put(t, db, "/m/a", "1")
@@ -141,7 +141,7 @@ func TestAMirrorDoesNotGoBackToBeforeItsListing(t *testing.T) {
 	}
 }
 
-// A store that went back has written two keys at one revision, anew, and one of them once more since.
+// A restored store has written two keys again at one revision, and one of them once more since.
 func TestARevisionThatWasWrittenAnewIsToldWhole(t *testing.T) {
 	db := testdb.New(t)
 	first := testdb.Put(t, db, "/m/a", "1")
@@ -151,7 +151,7 @@ func TestARevisionThatWasWrittenAnewIsToldWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ahead = 20 // the mirror was, before the store went back
+	const ahead = 20 // revisions by which the mirror was ahead before the restore
 	m.Seed(kvs, first+ahead)
 	rev, _, err := db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: "/m/group", Value: []byte("x")}, {Key: "/m/rule", Value: []byte("x")}}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestWaitingForARevisionThatDidNotTouchThePrefixEnds(t *testing.T) {
 		rev := testdb.Put(t, db, "/elsewhere", fmt.Sprint(i))
 		began := time.Now()
 		waitRevision(t, m, rev)
-		if took := time.Since(began); took > 15*time.Second { // the store tells by itself after 20
+		if took := time.Since(began); took > 15*time.Second { // the store itself notifies after 20
 			t.Errorf("took %s", took)
 		}
 	}
@@ -270,8 +270,7 @@ func TestAFrozenStoreIsNoticedWithinSeconds(t *testing.T) {
 	}
 }
 
-// A random history with compactions and broken connections: whatever happens,
-// the mirror ends with what a direct listing gives.
+// A random history with compactions and broken connections: in the end the mirror equals a direct listing.
 func TestAMirrorEqualsADirectListingAfterARandomHistory(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const seed = 1
@@ -331,7 +330,7 @@ func TestAMirrorEqualsADirectListingAfterARandomHistory(t *testing.T) {
 	}
 }
 
-// The mirror of a part delivers nothing else, and goes on with what it does not deliver.
+// A mirror of a part delivers only that part, and advances with revisions of other keys.
 func TestAPartOfAPrefixIsFollowed(t *testing.T) {
 	db := testdb.New(t)
 	testdb.Put(t, db, "/m/a/1", "x")

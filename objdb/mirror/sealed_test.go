@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Whoever has no keys keeps what it knows when values are sealed: it hears neither of a change that it cannot read nor
-// that anything is gone.
+// A mirror without the keyring retains its state when values become encrypted: it delivers neither a change that
+// it cannot read nor a deletion.
 func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	url := testetcd.New(t)
 	values := &testdb.Values{}
@@ -51,8 +51,8 @@ func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "nothing is to say any more", func() bool { return m.Unreadable() == nil })
 }
 
-// What a mirror has is confirmed when the way to the store was away, and not listed again. That it could not be read
-// then is over once it can.
+// After an outage the content of a mirror is confirmed, not listed again. That it was unreadable then must end
+// once it is readable.
 func TestAMirrorThatCanReadAgainSaysSo(t *testing.T) {
 	url := testetcd.New(t)
 	way := testetcd.NewProxy(t, url)

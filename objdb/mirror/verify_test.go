@@ -18,14 +18,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// forgetful is a watcher that leaves out the events of one revision. It counts
-// the watches that were asked for.
+// forgetful is a watcher that drops the events of one revision. It counts the watches that were started.
 type forgetful struct {
 	clientv3.Watcher
 	leaveOut, watches atomic.Int64
 }
 
-// forgetfully makes a store's watches leave out events.
+// forgetfully makes a store's watches drop events.
 func forgetfully(t *testing.T, db *objdb.DB) *forgetful {
 	t.Helper()
 	client, err := db.Client(t.Context())
@@ -57,14 +56,14 @@ func (f *forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOp
 	return told
 }
 
-// leaveOutNext leaves out the write that comes next.
+// leaveOutNext drops the next write.
 func (f *forgetful) leaveOutNext(t *testing.T, db *objdb.DB) {
 	t.Helper()
 	f.leaveOut.Store(testdb.Put(t, db, "/elsewhere", "x") + 1)
 }
 
-// notify makes the store tell how far it is, as it does by itself now and then. Asked for it, servers
-// before 3.4.25 tell it too early: the tests have members.
+// notify makes the store send a progress notification, as it does by itself now and then. On request, servers
+// before 3.4.25 send it too early: the tests use members.
 func (f *forgetful) notify(t *testing.T) {
 	t.Helper()
 	if err := f.RequestProgress(clientv3.WithRequireLeader(t.Context())); err != nil {
@@ -76,7 +75,7 @@ func TestWhatAWatchLeavesOutIsFoundAndRead(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		change func(t *testing.T, db *objdb.DB)
-		part   bool // a mirror of a part finds it, too
+		part   bool // a mirror of a part detects it, too
 	}{
 		{"a creation", func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, "/m/new", "2") }, true},
 		{"a write", func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, "/m/a", "2") }, true},
@@ -136,7 +135,7 @@ func TestAMirrorThatIsRightGoesOnWithItsWatch(t *testing.T) {
 	}
 }
 
-// A store that has not changed, or was read a moment ago, is not read.
+// A store that has not changed, or was read a moment ago, is not read again.
 func TestAMirrorIsVerifiedSeldom(t *testing.T) {
 	t.Parallel()
 	db := testdb.At(t, testetcd.NewMember(t))
@@ -161,7 +160,7 @@ func TestAMirrorIsVerifiedSeldom(t *testing.T) {
 	}
 }
 
-// A reader of a feed cannot be told late: it starts over, and goes on from there.
+// Readers of a feed cannot get a change late: they start over, and continue from there.
 func TestAFeedWhoseWatchLeavesOutAChangeSendsItsReadersAway(t *testing.T) {
 	for what, change := range map[string]func(t *testing.T, db *objdb.DB){
 		"a creation": func(t *testing.T, db *objdb.DB) { testdb.Put(t, db, watched+"new", "2") },
@@ -190,7 +189,7 @@ func TestAFeedWhoseWatchLeavesOutAChangeSendsItsReadersAway(t *testing.T) {
 	}
 }
 
-// Changes of all kinds are known: nobody has to start over.
+// Changes of all kinds are recognized: no reader has to start over.
 func TestAFeedThatIsRightKeepsItsReaders(t *testing.T) {
 	t.Parallel()
 	db := testdb.At(t, testetcd.NewMember(t))

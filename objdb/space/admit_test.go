@@ -2,7 +2,7 @@ package space
 
 import "testing"
 
-// An etcd before 3.6 tells no quota: it is full by its alarm.
+// An etcd before 3.6 does not report its quota: only its alarm shows that it is full.
 func TestAFullStoreThatDoesNotTellItsQuotaIsSaidToHaveNone(t *testing.T) {
 	t.Parallel()
 	k := New(Config{})

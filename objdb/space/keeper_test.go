@@ -20,13 +20,13 @@ import (
 
 const quota = 8 << 20
 
-// newStore is an embedded member with a small quota.
+// newStore starts an embedded member with a small quota.
 func newStore(t *testing.T) *objdb.DB {
 	t.Helper()
 	return testdb.At(t, testetcd.NewSmall(t, quota))
 }
 
-// keep looks after a store all the time.
+// keep runs a keeper of a store until the test ends.
 func keep(t *testing.T, store space.Store, member space.Member) *space.Keeper {
 	t.Helper()
 	k := space.New(space.Config{Store: store, Member: member, Every: time.Millisecond, Log: testkit.Quiet()})
@@ -34,14 +34,14 @@ func keep(t *testing.T, store space.Store, member space.Member) *space.Keeper {
 	return k
 }
 
-// alone is a member without others.
+// alone is a single member.
 type alone string
 
 func (a alone) URL() string                             { return string(a) }
 func (alone) Missing(context.Context) ([]string, error) { return nil, nil }
 func (alone) Turn(context.Context) (func(), error)      { return func() {}, nil }
 
-// only is the one member of a store.
+// only returns the only member of a store.
 func only(db *objdb.DB) alone { return alone(db.Endpoints()[0]) }
 
 // oneOf is one of several members.
@@ -60,12 +60,12 @@ func (m oneOf) Turn(ctx context.Context) (func(), error) {
 	return func() { _ = term.Resign(context.WithoutCancel(ctx)) }, nil
 }
 
-// recorder notes what was asked of a store, and whether anything was done to it.
+// recorder records what a store was asked for, and whether it was changed.
 type recorder struct {
 	*objdb.DB
 	asked atomic.Int64
 	acted atomic.Bool
-	anew  atomic.Int64 // files that were to be written anew
+	anew  atomic.Int64 // defragmentations requested
 }
 
 func (r *recorder) Space(ctx context.Context) ([]objdb.Space, error) {
@@ -84,7 +84,7 @@ func (r *recorder) Defragment(ctx context.Context, url string) error {
 	return r.DB.Defragment(ctx, url)
 }
 
-// refuses tells whether a keeper that has seen the present state refuses.
+// refuses reports whether a keeper refuses writes once it has seen the present state.
 func (r *recorder) refuses(t *testing.T, k *space.Keeper) bool {
 	t.Helper()
 	before := r.asked.Load()
@@ -92,7 +92,7 @@ func (r *recorder) refuses(t *testing.T, k *space.Keeper) bool {
 	return k.Admit() != nil
 }
 
-// What put writes: values of a size at which the store's file grows evenly.
+// What put writes: values of a size with which the store's file grows evenly.
 const (
 	values    = 64
 	valueSize = 4 << 10
@@ -108,8 +108,8 @@ func put(t *testing.T, db *objdb.DB, prefix string) error {
 	return err
 }
 
-// grow is put, and returns when the store counts what was written. It does ten
-// times a second; a quota as small as here can be written in less.
+// grow is put, and returns when the store's size includes what was written. The store updates it ten times a
+// second; a quota as small as here can be filled in less.
 func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	t.Helper()
 	before := inUse(t, db)
@@ -129,8 +129,8 @@ func inUse(t *testing.T, db *objdb.DB) int64 {
 	return members[0].InUse
 }
 
-// rewrite writes the same again until done, no faster than the store counts it: that is
-// twice in a second at least, as what is counted may also be what was counted before.
+// rewrite writes the same values until done. After each write it waits until the store has updated its size, or half a
+// second, as the new size may equal the old one.
 func rewrite(t *testing.T, db *objdb.DB, what string, done func() bool) {
 	t.Helper()
 	testkit.Eventually(t, 2*time.Minute, what, func() bool {
@@ -145,10 +145,10 @@ func rewrite(t *testing.T, db *objdb.DB, what string, done func() bool) {
 	})
 }
 
-// numbered is a prefix of its own for each i.
+// numbered returns a separate prefix for each i.
 func numbered(i int) string { return fmt.Sprint("/x/", i) }
 
-// raiseAlarm writes until the store refuses, and deletes everything again.
+// raiseAlarm writes until the store refuses writes, and deletes everything again.
 func raiseAlarm(t *testing.T, db *objdb.DB) {
 	t.Helper()
 	var err error
@@ -174,7 +174,7 @@ func raiseAlarm(t *testing.T, db *objdb.DB) {
 	}
 }
 
-// takesWrites waits until the alarm is taken back for good.
+// takesWrites waits until the alarm is disarmed for good.
 func takesWrites(t *testing.T, db *objdb.DB, keepers ...*space.Keeper) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, "the store takes writes again", func() bool { return put(t, db, "/x/probe") == nil })
@@ -201,8 +201,8 @@ func TestAnAlarmIsTakenBackOnceThereIsRoom(t *testing.T) {
 	takesWrites(t, db, keep(t, db, only(db)))
 }
 
-// Somebody reads the store as it was, a backup for example: what a compaction
-// frees counts as used until that is over.
+// A reader, a backup for example, holds an old state of the store: what a compaction frees counts as used until it
+// ends.
 func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	store := &recorder{DB: newStore(t)}
@@ -218,7 +218,7 @@ func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer backup.Close()
-	if _, err := backup.Read(make([]byte, 1)); err != nil { // it has begun
+	if _, err := backup.Read(make([]byte, 1)); err != nil { // has begun
 		t.Fatal(err)
 	}
 	k := keep(t, store, only(store.DB))
@@ -246,7 +246,7 @@ func TestEachMemberMakesRoomForItselfOnceTheAlarmIsRaised(t *testing.T) {
 	})
 }
 
-// private is a store of which each netmaster reaches its own member only, as Kubernetes has it.
+// private is a store of which each netmaster reaches only its own member, as in Kubernetes.
 type private struct {
 	*recorder
 	away *overlap
@@ -264,7 +264,7 @@ func (p private) Defragment(ctx context.Context, url string) error {
 	return p.recorder.Defragment(ctx, url)
 }
 
-// overlap counts what is done, and tells whether two were done at the same time.
+// overlap counts defragmentations, and records whether two ran at the same time.
 type overlap struct {
 	now, all atomic.Int64
 	twice    atomic.Bool
@@ -275,7 +275,7 @@ func (o *overlap) begin() (end func()) {
 	if o.now.Add(1) > 1 {
 		o.twice.Store(true)
 	}
-	<-time.After(300 * time.Millisecond) // in which another one may begin
+	<-time.After(300 * time.Millisecond) // time for another one to begin
 	return func() { o.now.Add(-1) }
 }
 
@@ -302,7 +302,7 @@ func TestNoFileIsWrittenAnewWhileAMemberIsMissing(t *testing.T) {
 	k := keep(t, store, oneOf{member, store.DB})
 	rewrite(t, store.DB, "room is made", store.acted.Load)
 	for range 3 {
-		store.refuses(t, k) // it has looked again
+		store.refuses(t, k) // it has checked again
 	}
 	if n := store.anew.Load(); n > 0 {
 		t.Errorf("%d times", n)
@@ -351,7 +351,8 @@ func addLearner(t *testing.T, db *objdb.DB) {
 	}
 }
 
-// A member that was added and never started tells nothing. The store does without it, and fills up all the same.
+// A member that was added and never started does not report its space. The store works without it, and can still
+// become full.
 func TestAMemberThatDoesNotAnswerKeepsNobodyFromLooking(t *testing.T) {
 	t.Parallel() // it mostly waits
 	store := &recorder{DB: newStore(t)}

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// rewritten is a store whose live data nearly fills it and is written again all
-// the time: a compaction frees what was before, and that is used again.
+// rewritten is a store whose live data nearly fills it and is rewritten all the time: a compaction frees the old
+// data, and the room is used again.
 type rewritten struct {
 	quota, live, perSecond int64 // bytes
 
@@ -53,11 +53,11 @@ func TestHistoryThatGrowsFastIsCompactedBeforeItFillsTheStore(t *testing.T) {
 	})
 }
 
-// crowded is a store whose file has room in it once it is written anew, and is in some state until then.
+// crowded is a store whose file has room once it is defragmented, and is in a given state until then.
 type crowded struct {
 	state func(now time.Time) objdb.Space
 
-	rewritten time.Time // when its file was
+	rewritten time.Time // when its file was defragmented
 }
 
 func (c *crowded) Space(context.Context) ([]objdb.Space, error) {
@@ -77,8 +77,8 @@ func (c *crowded) Defragment(context.Context, string) error {
 	return nil
 }
 
-// What a compaction frees is not counted as free before something is written.
-// Room that shows late is used at the next look, however long the pause between attempts has become.
+// Room freed by a compaction is not reported before the next write. Once reported, it is used at the next check,
+// however long the pause between attempts has become.
 func TestAFileIsWrittenAnewAsSoonAsItIsKnownWhatIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quota = 4 << 30
@@ -106,14 +106,14 @@ func (turnless) Turn(ctx context.Context) (func(), error) {
 	return nil, ctx.Err()
 }
 
-// To take a turn is written to the store. Where a file has reached the quota that raises the alarm, which others may
-// have taken back; and where the alarm is raised while a turn is waited for, the turn never comes.
+// Taking a turn writes to the store. If the file has reached the quota, that raises the alarm, which others may
+// have disarmed; and if the alarm is raised while a member waits for its turn, the turn never comes.
 func TestNoTurnIsWaitedForThatCannotCome(t *testing.T) {
 	const quota = 4 << 30
 	for name, c := range map[string]struct {
 		size  int64
-		full  time.Duration // when it is
-		after time.Duration // in which the file has to be written anew
+		full  time.Duration // time until the alarm
+		after time.Duration // time limit for the defragmentation
 	}{
 		"others have taken the alarm back": {quota + 4096, time.Hour, 0},
 		"the alarm is raised meanwhile":    {85 * quota / 100, time.Minute, 3 * time.Minute},

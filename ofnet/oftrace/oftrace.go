@@ -1,6 +1,6 @@
-// Package oftrace reads what ovs-vswitchd tells of the way of a packet through the tables of a
-// bridge (ofproto/trace of ovs-vswitchd(8)). The text is for people, and versions differ in it: lines that
-// are not understood are left out.
+// Package oftrace parses the output of ovs-vswitchd for a packet traced through the tables of a bridge
+// (ofproto/trace of ovs-vswitchd(8)). The text is for people, and versions differ in it: unknown lines are
+// skipped.
 package oftrace
 
 import (
@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// Trace is the way of one packet.
+// Trace is the path of one packet.
 type Trace struct {
-	Steps    []Step // in the order in which the packet met the tables; one that was only asked is among them
-	Final    string // fields of the packet in the end, if they are others than at first
-	Datapath string // what the datapath does with such packets in the end; "drop": nothing
+	Steps    []Step // in the order in which the packet passed the tables; a table that was only consulted is among them
+	Final    string // final fields of the packet, if they differ from the first ones
+	Datapath string // the datapath's final actions for such packets; "drop": none
 	Warnings []string
-	Resumed  []Resumed // behind the connection tracker, in their order
+	Resumed  []Resumed // after the connection tracker, in order
 	Lost     bool      // the last of these was not followed: the switch does not do that for a packet that did not begin in its first table
 }
 
-// Resumed is where a packet goes on that the connection tracker was asked about.
+// Resumed is where a packet continues after the connection tracker.
 type Resumed struct {
 	Table  uint8
-	Before int    // how many steps come before
+	Before int    // number of steps before it
 	Packet string // its fields then
 }
 
-// Step is a table with the flow that matched there.
+// Step is a table and the flow that matched in it.
 type Step struct {
 	Table   uint8
 	Match   string // as ovs-ofctl(8) prints it, without the table; empty: everything
@@ -49,23 +49,24 @@ const (
 	resumed         = "thaw"
 )
 
-// notToOurselves is why the switch sends a packet into no tunnel whose other end is the one that it has come by to. In
-// a trace, and nowhere else, it takes for that the end that the pass before has chosen, so that behind the connection
-// tracker no packet would go into a tunnel.
+// notToOurselves is the switch's reason not to output a packet to a tunnel whose remote end is the address at
+// which the packet arrived. In a trace, and only there, the switch takes the remote end chosen by the previous
+// pass for that address, so that after the connection tracker no packet would be output to a tunnel.
 const notToOurselves = "Not tunneling to our own address"
 
-// Parse reads the text of a trace, of what the first bridge does. A packet that the connection tracker was asked about begins anew behind
-// it, in the same Trace. An empty Datapath of a trace with an outcome is not known.
+// Parse parses the text of a trace, and returns what the first bridge does. A packet that was sent to the
+// connection tracker continues after it, in the same Trace. An empty Datapath of a trace with an outcome is
+// unknown.
 func Parse(text string) Trace {
 	var t Trace
 	walking, bridge := false, ""        // between the name of the bridge and the outcome
-	isResumed, mistaken := false, false // of this pass: the tracker was asked before; the switch has told of a tunnel what is not so
-	var forks []uint8                   // tables where the packet is to go on
+	isResumed, mistaken := false, false // of this pass: it follows the tracker; the switch has wrongly reported notToOurselves
+	var forks []uint8                   // tables in which the packet is to continue
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		words := strings.TrimSpace(line)
 		if fork := forkLine.FindStringSubmatch(words); fork != nil {
-			table, _ := strconv.ParseUint(fork[1], 10, 8) // three digits: if they are too many, the last table
+			table, _ := strconv.ParseUint(fork[1], 10, 8) // three digits: out of range, the last table
 			forks = append(forks, uint8(table))
 		}
 		if packet, is := strings.CutPrefix(words, "Flow: "); is && len(forks) > 0 {
@@ -82,7 +83,7 @@ func Parse(text string) Trace {
 			t.Datapath, walking, isResumed, mistaken = datapath, false, false, false
 		case strings.HasPrefix(words, "bridge(\""):
 			bridge = cmp.Or(bridge, words)
-			walking = words == bridge // not that behind a patch port, which is learning by itself
+			walking = words == bridge // not after a patch port, where the other bridge only learns
 		case !walking || strings.Trim(words, "-") == "":
 		case strings.HasPrefix(words, "Final flow:"):
 			if walking = false; words != unchanged {
@@ -118,7 +119,7 @@ func parseStep(line string) (Step, bool) {
 	step := Step{Table: uint8(table), Missed: strings.HasPrefix(parts[2], "No match")}
 	if flow := flowText.FindStringSubmatch(parts[2]); flow != nil {
 		step.Match = flow[1]
-		step.Cookie, _ = strconv.ParseUint("0"+flow[2], 16, 64) // digits only, and too many are no cookie of ours
+		step.Cookie, _ = strconv.ParseUint("0"+flow[2], 16, 64) // digits only; a value out of range is no cookie of ours
 	}
 	return step, true
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// keepsProvider has a client come to a service with affinity once, and then some more times.
+// keepsProvider sends a client's request to a service with affinity, and then some more, which must have the same
+// provider.
 func (p *pod) keepsProvider(t *testing.T, times int, at netip.Addr, kind string, port int, from ...netip.Addr) {
 	t.Helper()
 	first, _, _ := strings.Cut(p.requests(at, kind, port, "hello", from...), " ")
-	// The next connection may come before the datapath knows of what was learned.
+	// The next connection may arrive before the datapath uses the learned flow.
 	p.node.Appctl("revalidator/wait")
 	for _, got := range p.requestsTimes(times, at, kind, port, "hello", from...) {
 		if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
@@ -24,8 +25,8 @@ func (p *pod) keepsProvider(t *testing.T, times int, at netip.Addr, kind string,
 	}
 }
 
-// Every connection of a client, to any address of the service, gets the provider that the
-// first one got; and the host's clients are told apart.
+// Every connection of a client, to any address of the service, gets the provider of the first one; the host's
+// clients are distinguished.
 func TestAClientKeepsItsProvider(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	s := serving(FromPods|FromHost, addressesOf(web1, web2), external, vip6)
@@ -49,7 +50,7 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 	if got := strings.Count(learned, "idle_timeout=600, priority=100"); got != 6 {
 		t.Errorf("%d clients are remembered, want 6:\n%s", got, learned)
 	}
-	// Providers' own answers to long questions, in fragments.
+	// Long answers of the providers themselves, in fragments.
 	for range 2 {
 		if got := c.pod(db1).requests(external, "udp", 53, strings.Repeat("y", 4000)); strings.HasPrefix(got, "error") {
 			t.Errorf("long question: %s", got)
@@ -57,8 +58,8 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 	}
 }
 
-// Who comes again before its time is over is remembered from then on: the flow that was learned lasts longer than its time. Who does
-// not is forgotten.
+// A client that returns before its timeout is remembered from then on: the learned flow lasts longer than the
+// timeout. One that does not return is forgotten.
 func TestAClientThatComesAgainIsRememberedFromThenOn(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	s := serving(FromPods, addressesOf(web1, web2), external)
@@ -86,7 +87,7 @@ func TestAClientThatComesAgainIsRememberedFromThenOn(t *testing.T) {
 	})
 }
 
-// All addresses of a port share the memory of its clients, whoever serves there at the moment.
+// All addresses of a port share the memory of its clients, whichever providers it has at the moment.
 func TestAPortsClientsAreRememberedByItsName(t *testing.T) {
 	s := kubeWeb()
 	for i := range s.Ports {
@@ -102,12 +103,13 @@ func TestAPortsClientsAreRememberedByItsName(t *testing.T) {
 			t.Errorf("port %s at %s is remembered by %d, and by %d after a change of its providers", p.Name, p.Address, before, now)
 		}
 	}
-	if len(numbers) != 4 { // two names, of IPv4 and IPv6
+	if len(numbers) != 4 { // two names, each of IPv4 and IPv6
 		t.Errorf("ports are remembered by %v, want one number for each name and version of IP", numbers)
 	}
 }
 
-// A client keeps its provider where others have other providers, too: those inside any, those from outside one of their own.
+// A client keeps its provider even if the sets of providers differ: internal clients may have any, external ones a
+// set of their own.
 func TestAClientKeepsItsProviderOfThoseForWhereItComesFrom(t *testing.T) {
 	s := kubeWeb()
 	s.Affinity = 600

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Whatever one pod asks for, as fast as it can, ovs-vswitchd is asked no more
-// often than the limit allows, and answers others.
+// Whatever one pod queries, as fast as it can, ovs-vswitchd gets no more queries than the limit allows, and
+// answers other pods.
 func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	c.know(web2)
@@ -40,14 +40,14 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 		},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			began, before := time.Now(), n.meter(t, flooder.port) // the time has both readings of the meter in it
+			began, before := time.Now(), n.meter(t, flooder.port) // the time includes both readings of the meter
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			sent, wire := make(chan uint64, 1), flooder.wire()
 			go func() {
 				var count uint64
 				for ; ctx.Err() == nil; count++ {
-					_, _ = unix.Write(wire.fd, kind.flood) // a full queue is what is wanted
+					_, _ = unix.Write(wire.fd, kind.flood) // a full queue is intended
 				}
 				sent <- count
 			}()
@@ -76,14 +76,14 @@ func TestAPodThatFloodsQuestionsIsLimitedAndOthersAreAnswered(t *testing.T) {
 			}
 		})
 	}
-	// What is refused is refused in the datapath.
+	// Refused queries are dropped in the datapath.
 	if flows := n.Appctl("dpctl/dump-flows"); !strings.Contains(flows, "meter(") || !strings.Contains(flows, "recirc(") {
 		t.Errorf("the datapath does not meter before it asks ovs-vswitchd:\n%s", flows)
 	}
 }
 
-// Solicitations for ever other neighbours are one flow in the datapath until they have passed
-// the meter, in every kind of network: what ovs-vswitchd is asked does not depend on what a pod makes up.
+// Solicitations for ever new neighbours are one flow in the datapath until they have passed the meter, in every
+// kind of network: the number of queries to ovs-vswitchd does not depend on a pod's choices.
 func TestSolicitationsForEverOtherNeighboursAreLimitedInTheDatapath(t *testing.T) {
 	const targets = 4 * answersAtOnce
 	c := startBridged(t, hub1, hub2)
@@ -91,11 +91,11 @@ func TestSolicitationsForEverOtherNeighboursAreLimitedInTheDatapath(t *testing.T
 		p := c.pod(e)
 		w, raw := p.wire(), e.IPv6.As16()
 		for i := range targets {
-			binary.BigEndian.PutUint16(raw[8:], uint16(i)) // outside of what is known, too
+			binary.BigEndian.PutUint16(raw[8:], uint16(i)) // also outside of the known part
 			binary.BigEndian.PutUint16(raw[14:], uint16(i))
 			w.send(solicitationFrame(e.MAC, e.IPv6, netip.AddrFrom16(raw), true))
 		}
-		w.send(udpFrame(AnycastMAC, e.MAC, e.IPv6, e.IPv6, "fence")) // to nobody else
+		w.send(udpFrame(AnycastMAC, e.MAC, e.IPv6, e.IPv6, "fence")) // to itself only
 		before, behind := 0, 0
 		for line := range strings.Lines(p.node.Appctl("dpctl/dump-flows", "-m")) {
 			switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Each of many pods may ask the switch something, and what they flood together is limited in the datapath, too; the host's
-// own question is answered.
+// Each of many pods may query the switch, and their floods together are limited in the datapath, too; the host's
+// own query is answered.
 func TestPodsThatFloodTogetherAreLimitedTogether(t *testing.T) {
 	const many, each = 24, answersAtOnce
 	const together, togetherAtOnce = answersPerSecond, 2 * each // of all: a busy machine may not flood as fast as answersOfAllPerSecond
@@ -26,7 +26,7 @@ func TestPodsThatFloodTogetherAreLimitedTogether(t *testing.T) {
 	isAnswer := func(f []byte) bool { return f[12] == 8 && f[13] == 6 && f[21] == 2 }
 	n := c.pod(host).node
 
-	// One of them has what a port has, whoever else there is.
+	// A single one has the limit of a port, however many others there are.
 	first := c.pod(endpoints[0])
 	floods := func(e Endpoint, packets int) {
 		w, frame := c.pod(e).wire(), asks(e)
@@ -61,11 +61,11 @@ func TestPodsThatFloodTogetherAreLimitedTogether(t *testing.T) {
 	if limit := togetherAtOnce + together*seconds; passed > limit {
 		t.Errorf("%d pods were answered %d times in %d s, want at most %d", many, passed, seconds, limit)
 	}
-	// What is too much is refused in the datapath, before ovs-vswitchd is asked.
+	// The excess is dropped in the datapath, before it reaches ovs-vswitchd.
 	if flows := n.Appctl("dpctl/dump-flows"); !regexp.MustCompile(`actions:meter\(\d+\),meter\(\d+\),[^\n]*recirc`).MatchString(flows) {
 		t.Errorf("the datapath does not have both meters in one flow, before it asks ovs-vswitchd:\n%s", flows)
 	}
-	// When they have stopped, all are answered again.
+	// Once they have stopped, all are answered again.
 	last := c.pod(endpoints[many-1])
 	w := last.wire()
 	testkit.Eventually(t, soon, "one of them is answered", func() bool {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What netmaster makes of a rule that allows a port: one rule for what is sent to it, one for its answers. The second one lets nobody
-// begin a connection from that port to a group that takes none.
+// netmaster makes two rules of one that allows a port: one for packets to it, one for its answers. The second one
+// must not allow new connections from that port to a group that accepts none.
 func TestAnAllowedPortAnswersAndBeginsNothing(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	const sql, ssh = 5432, 22
@@ -27,7 +27,7 @@ func TestAnAllowedPortAnswersAndBeginsNothing(t *testing.T) {
 		rule("sql-answers", 10, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.SrcPort, r.Allow = store, front, 6, sql, true }),
 		rule("closed-answers", 10, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.SrcPort, r.Allow = store, front, 6, sql+1, true }),
 	)
-	// dials returns the error of a connection from a port, 0 any.
+	// dials returns the error of a connection from a port; 0: any port.
 	dials := func(from Endpoint, port int, to netip.Addr, at uint16) error {
 		d := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{Port: port}}
 		if port == sql+1 {

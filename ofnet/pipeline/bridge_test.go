@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// cluster of lan.blue, its twin lan.red, and a routed network beside them.
+// startBridged starts a cluster with lan.blue, its twin lan.red, and a routed network beside them.
 func startBridged(t *testing.T, more ...Endpoint) *cluster {
 	return startCluster(t, append([]Endpoint{lan1, lan2, lan3, lr1, lr2, web1}, more...)...)
 }
@@ -39,7 +39,7 @@ func TestBridgedPodsReachTheirNetworkAndNobodyElse(t *testing.T) {
 	expect(lan1, web1, 0) // another network of the tenant: a bridge does not route
 	expect(web1, lan1, 0)
 	all.Wait()
-	// The kernel first makes sure that its link-local address is free.
+	// The kernel first checks that its link-local address is free.
 	for from, to := range map[Endpoint]Endpoint{lan1: lan3, lan2: lan1, lr1: lr2, hub1: hub2} {
 		own := linkLocalOf(to.MAC).WithZone("eth0")
 		if c.pod(from).pinged(own) == 0 {
@@ -48,8 +48,7 @@ func TestBridgedPodsReachTheirNetworkAndNobodyElse(t *testing.T) {
 	}
 }
 
-// got tells whether frames with a text reach a wire, and only once: a fence
-// follows them.
+// got returns how often frames with a text reach a wire, until a fence frame that follows them arrives.
 func (w *wire) got(fence, text string) (times int) {
 	w.pod.t.Helper()
 	for {
@@ -75,7 +74,7 @@ func TestWhatIsForNobodyInParticularReachesTheMembersOnce(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		frame func(text string) []byte
-		stays bool // nobody gets it
+		stays bool // it is not delivered
 	}{
 		{"broadcast", func(s string) []byte {
 			return udpFrame(broadcast, lan1.MAC, addr("255.255.255.255"), lan1.IPv4, s)
@@ -189,10 +188,10 @@ func TestPolicyHoldsForEachReceiverOfAFlood(t *testing.T) {
 		}
 	}
 	expect("direct", udpFrame(lan3.MAC, lan1.MAC, lan3.IPv4, lan1.IPv4, "direct"), 0, 0)
-	// Linux takes a packet for its own address out of a broadcast frame.
+	// Linux accepts a packet for its own address in a broadcast frame.
 	expect("by broadcast", udpFrame(broadcast, lan1.MAC, lan3.IPv4, lan1.IPv4, "by broadcast"), 1, 0)
 
-	// And where it arrives.
+	// And at the destination.
 	c.program(rule("not-to-store", 50, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort = front, store, 17, 9 }))
 	c.programNode(c.pod(lan1).node)
 	expect("to the other node", udpFrame(lan2.MAC, lan1.MAC, lan2.IPv4, lan1.IPv4, "to the other node"), 0, 0)
@@ -220,7 +219,7 @@ func TestAHubCarriesARPAndABridgeAnswersIt(t *testing.T) {
 			t.Errorf("%s sees the question: %v, want %v", test.to.ID, arrived, test.arrives)
 		}
 	}
-	// Who announces himself is heard where nobody answers for others.
+	// Announcements are delivered where the switch does not answer ARP.
 	asked := c.pod(hub2).wire()
 	c.pod(hub1).wire().send(append(arpFrame(hub1.MAC, hub1.IPv4, hub1.IPv4), "announced"...))
 	if asked.receive(soon, carrying("announced")) == nil {
@@ -228,7 +227,7 @@ func TestAHubCarriesARPAndABridgeAnswersIt(t *testing.T) {
 	}
 }
 
-// A rule that denies ICMP denies pings, in both versions of IP, and keeps nobody from finding his neighbours.
+// A rule that denies ICMP denies pings, of both IP families, but not neighbour discovery.
 func TestRulesDoNotJudgeNeighbourDiscovery(t *testing.T) {
 	c := startCluster(t, hub1, hub2)
 	link := func(m mac) netip.Addr {
@@ -263,7 +262,7 @@ func TestRulesDoNotJudgeNeighbourDiscovery(t *testing.T) {
 	}
 }
 
-// The switch gives up a packet that it has followed through too many tables.
+// The switch drops a packet that it has followed through too many tables.
 func TestAFullFloodSetIsFlooded(t *testing.T) {
 	c := startCluster(t, lan1)
 	n := c.nodes[0]
@@ -297,7 +296,7 @@ func TestAFullFloodSetIsFlooded(t *testing.T) {
 	}
 }
 
-// A meter that drops a copy must not take the copies behind it along.
+// A meter that drops a copy must not drop the copies after it.
 func TestALimitedMemberTakesNothingFromTheOthers(t *testing.T) {
 	slow := limited(lan3, Limits{Rate: 1, Burst: 1})
 	c := startCluster(t, lan1, slow, lan2)

@@ -22,7 +22,7 @@ type byHost struct{ gateway [6]byte }
 // beyondNode is the number of that private address. No port of the switch has this number.
 const beyondNode = 0xfffc
 
-// BeyondNode is the source that providers which are no endpoints see instead of a client that came in by this host.
+// BeyondNode returns the source that providers which are no endpoints see instead of a client that came in by this host.
 func BeyondNode(private netip.Prefix) netip.Addr { return OutsideAddress(private, beyondNode) }
 
 // beyondZone is the connection tracker's zone for this. It is no zone of a VRF or of tiers (MaxVRF).

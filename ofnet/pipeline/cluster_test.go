@@ -16,16 +16,16 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// cluster is up to three nodes, each a real Open vSwitch, joined by VXLAN, and
-// pods on them. Its switches have the flows of the pipeline and nothing else.
+// cluster is up to three nodes, each a real Open vSwitch, connected by VXLAN, and pods on them. Its switches have
+// the flows of the pipeline and no others.
 type cluster struct {
 	t     *testing.T
 	nodes []*node
 	pods  map[string]*pod // by endpoint id
 
-	networks []Network // the example's, or what a test makes of them
+	networks []Network // the example's, or a test's changes of them
 	epoch    uint32    // of the tiers
-	trunks   bool      // the nodes are joined by uplinks, not by tunnels
+	trunks   bool      // the nodes are connected by uplinks, not by tunnels
 }
 
 type node struct {
@@ -38,15 +38,15 @@ type node struct {
 
 const bridge = "br-int"
 
-// startCluster starts the nodes the endpoints live on and a pod for each, and
-// programs the networks and endpoints of the example.
+// startCluster starts the nodes of the endpoints and a pod for each, and programs the networks and endpoints of
+// the example.
 func startCluster(t *testing.T, endpoints ...Endpoint) *cluster {
 	t.Helper()
 	c := &cluster{t: t, pods: map[string]*pod{}, networks: []Network{webBlue, dbBlue, webRed}}
 	return c.start(endpoints...)
 }
 
-// startTrunks is startCluster for networks on VLANs, which nodes have by their uplinks.
+// startTrunks is startCluster for networks on VLANs, to which nodes are connected by their uplinks.
 func startTrunks(t *testing.T, endpoints ...Endpoint) *cluster {
 	t.Helper()
 	c := &cluster{t: t, pods: map[string]*pod{}, trunks: true}
@@ -92,7 +92,7 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	n.Vsctl("add-port", bridge, "vxlan", "--", "set", "interface", "vxlan", "type=vxlan",
 		"options:remote_ip=flow", "options:key=flow", "options:tos=inherit", "options:local_ip="+vtep.String(), fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
 	switch len(c.nodes) {
-	case 1: // alone
+	case 1: // a single node
 	case 2:
 		c.join(c.nodes[0])
 		fallthrough
@@ -102,7 +102,8 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	return n
 }
 
-// wentRoundTooOften tells of packets that the tables have sent round, to the connection tracker or a group, until the datapath gave up.
+// wentRoundTooOften reports packets that the tables have recirculated, through the connection tracker or a group,
+// until the datapath dropped them.
 func (n *node) wentRoundTooOften(t *testing.T) {
 	t.Helper()
 	if got := strings.TrimSpace(n.Appctl("coverage/read-counter", "datapath_drop_recirc_error")); got != "0" {
@@ -110,14 +111,12 @@ func (n *node) wentRoundTooOften(t *testing.T) {
 	}
 }
 
-// join connects a node to the cable of all nodes, and tells it and the others how
-// to reach each other.
+// join connects a node to the cable of all nodes, and adds the routes and neighbours between it and the others.
 func (c *cluster) join(n *node) {
 	c.t.Helper()
 	c.plugIn(n)
 	n.mac = strings.Fields(n.Exec("ip", "-br", "link", "show", "dev", "uplink"))[2]
-	// The tunnel address must be on the local port of a bridge: only there does
-	// the userspace datapath look for it.
+	// The tunnel address must be on the local port of a bridge: the userspace datapath finds it only there.
 	n.AddBridge("br-phy", fmt.Sprintf("other-config:hwaddr=%q", n.mac), "fail_mode=standalone")
 	n.Vsctl("add-port", "br-phy", "uplink")
 	if n.vtep.Is4() {
@@ -127,8 +126,8 @@ func (c *cluster) join(n *node) {
 		n.Exec("ip", "addr", "add", n.vtep.String()+"/64", "dev", "br-phy", "nodad")
 	}
 	n.Exec("ip", "link", "set", "br-phy", "up")
-	// The switch drops what it has to tunnel to a node whose MAC it does not
-	// know yet. Told in advance, it loses no frame of a test.
+	// The switch drops packets for a node whose MAC it does not know yet. With the neighbours added in advance, it
+	// loses no frame of a test.
 	for _, peer := range c.nodes {
 		if peer.mac == "" || peer == n {
 			continue
@@ -142,22 +141,21 @@ func (c *cluster) join(n *node) {
 	}
 }
 
-// trunk joins a node to the VLANs of the cable.
+// trunk connects a node to the VLANs of the cable.
 func (c *cluster) trunk(n *node) {
 	c.t.Helper()
 	c.plugIn(n)
 	n.Vsctl("add-port", bridge, "uplink", "--", "set", "interface", "uplink", fmt.Sprintf("ofport_request=%d", exampleTunnelPort))
 }
 
-// plugIn makes the link uplink of a node an end of the cable, which is a bridge
-// of the kernel where the first node is. Addresses of IPv6, which come by themselves
-// a while later, would make the switch read its routes anew, and throw tunnelled
-// packets away meanwhile.
+// plugIn makes the link uplink of a node an end of the cable, which is a bridge of the kernel on the first node.
+// IPv6 addresses, which would be added automatically a while later, would make the switch read its routes again,
+// and drop tunnelled packets meanwhile.
 func (c *cluster) plugIn(n *node) {
 	c.t.Helper()
 	hub := c.nodes[0]
 	if hub.cabled == 0 {
-		// Rules for bridges would cut off what is behind a packet.
+		// Netfilter rules for bridges would block packets in the hub.
 		hub.Exec("sh", "-ec", `
 ip link add cable type bridge mcast_snooping 0
 echo 1 > /proc/sys/net/ipv6/conf/cable/disable_ipv6
@@ -178,9 +176,8 @@ func (n *node) withoutIPv6(link string) {
 	n.Exec("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/"+link+"/disable_ipv6")
 }
 
-// settle returns when the switches have seen all that was done to links. Each
-// question is answered in another round of their main loop, and a round reads the
-// news of links and routes after it answers.
+// settle returns when the switches have processed all changes of links. Each query is answered in another round of
+// their main loop, and a round reads the changes of links and routes after it answers.
 func (c *cluster) settle() {
 	for _, n := range c.nodes {
 		for range 3 {
@@ -189,8 +186,7 @@ func (c *cluster) settle() {
 	}
 }
 
-// routeTo is the switch's own route to another node; empty until it has read
-// the kernel's.
+// routeTo returns the switch's own route to another node; empty until it has read the kernel's.
 func (n *node) routeTo(peer *node) string {
 	route, err := n.Try("ovs-appctl", "-t", filepath.Join(n.RunDir, "ovs-vswitchd.ctl"), "ovs/route/lookup", peer.vtep.String())
 	if err != nil || !strings.Contains(route, "dev br-phy") {
@@ -199,8 +195,8 @@ func (n *node) routeTo(peer *node) string {
 	return route
 }
 
-// program makes the flows of all switches those of the example's networks, the
-// cluster's endpoints and more objects, such as rules.
+// program replaces the flows of all switches by those of the example's networks, the cluster's endpoints and more
+// objects, such as rules.
 func (c *cluster) program(more ...Object) {
 	c.t.Helper()
 	for _, n := range c.nodes {
@@ -213,7 +209,7 @@ func (c *cluster) programNode(n *node, more ...Object) {
 	n.replace(c.t, c.wants(n, more...))
 }
 
-// wants is all that a node's switch needs.
+// wants returns everything that a node's switch needs.
 func (c *cluster) wants(n *node, more ...Object) Wants {
 	wants := n.pipeline.Base()
 	for _, o := range c.networks {
@@ -242,7 +238,7 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 	return wants
 }
 
-// floodSet is what a node knows of a network's members.
+// floodSet returns the members of a network as a node knows them.
 func (c *cluster) floodSet(n *node, in Network) FloodSet {
 	s := FloodSet{Network: in.ID, Encap: in.Encap, VNI: in.VNI, Tag: in.Tag}
 	for _, p := range c.pods {
@@ -259,16 +255,15 @@ func (c *cluster) floodSet(n *node, in Network) FloodSet {
 	return s
 }
 
-// replace makes the switch have exactly what is wanted, and the datapath forget what
-// older flows said.
+// replace makes the switch have exactly what is wanted, and empties the datapath.
 func (n *node) replace(t *testing.T, wants Wants) {
 	t.Helper()
 	n.write(t, wants)
 	n.forget()
 }
 
-// forget empties the datapath. Revalidators pause meanwhile: a flow that one of them just
-// looks at would be passed over, however often it is told.
+// forget empties the datapath. Revalidators pause meanwhile: a flow that one of them is processing would be
+// skipped, however often it is deleted.
 func (n *node) forget() {
 	n.Appctl("revalidator/pause")
 	n.Appctl("revalidator/purge")
@@ -300,7 +295,7 @@ func (n *node) write(t *testing.T, wants Wants) {
 	})
 }
 
-// connected does something over a connection to the switch.
+// connected calls do with a connection to the switch.
 func (n *node) connected(t *testing.T, do func(*openflow.Conn) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -315,8 +310,8 @@ func (n *node) connected(t *testing.T, do func(*openflow.Conn) error) {
 	}
 }
 
-// know adds endpoints of another node that has not been started. Whatever
-// answers for them, they do not do it themselves.
+// know adds endpoints of another node that has not been started. Queries for them may be answered, but not by
+// themselves.
 func (c *cluster) know(absent ...Endpoint) {
 	c.t.Helper()
 	for _, e := range absent {
@@ -327,16 +322,16 @@ func (c *cluster) know(absent ...Endpoint) {
 
 func (c *cluster) pod(e Endpoint) *pod { return c.pods[e.ID] }
 
-// soon is how long anything may take that must happen, on a busy machine.
+// soon is the time limit for anything that must happen, on a busy machine.
 const soon = 30 * time.Second
 
-// eventually asks until there is an answer, and gives up with none.
+// eventually calls answer until it returns a text; "" after the time limit.
 func eventually(answer func() string) (got string) {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	_ = testkit.Until(ctx, "an answer", func() bool {
 		got = answer()
 		return got != ""
-	}) // without one there is none
+	}) // "" after the time limit
 	return got
 }

@@ -77,10 +77,11 @@ func addressOf(label openflow.Value) netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
-// ConnectionsOf are those that nothing but the end of an endpoint ends. In the zone of tiers that is what it has
-// made, and what was made to it; elsewhere, what endpoints of this node have to do with it. In the zone of
-// services it is what an endpoint of this node has made, and what clients have made by TCP that came by other nodes: other
-// connections to a provider are in the switches of their clients, and are ended when the provider goes.
+// ConnectionsOf returns flushes for the connections that only the end of an endpoint ends. In the zone of tiers
+// these are the connections from it and to it; if it is on another node, those with endpoints of this node. In the
+// zone of services they are those that an endpoint of this node has opened, and TCP connections to it of clients
+// that entered by other nodes: other connections to a provider are in the switches of their clients, and are
+// flushed with the provider.
 //
 // IPv6 echoes are left, and soon end by themselves: Open vSwitch 3.1 aborts when its userspace datapath is to end one.
 func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What remains of a group costs a look at each of its buckets, and not one for each pair of a bucket and a connection
-// that ends: two hundred thousand of them would take a minute.
+// The remaining connections of a group are found by processing each of its buckets once, not by comparing each
+// bucket with each ending connection: for two hundred thousand that would take a minute.
 func TestWhatRemainsOfAGroupIsFoundByOneLookAtEachBucket(t *testing.T) {
 	const many, enough = 200_000, 10 * time.Second
 	o, p := shop(), ServicePort{Address: vip, Protocol: openflow.ProtoTCP, Port: 80}

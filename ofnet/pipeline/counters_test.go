@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// count asks the switch for the sum of an object's counter, in packets.
+// count returns the switch's sum of an object's counter, in packets.
 func (n *node) count(t *testing.T, object Key, what Counter) uint64 {
 	t.Helper()
 	var sum openflow.Aggregate
@@ -20,7 +20,7 @@ func (n *node) count(t *testing.T, object Key, what Counter) uint64 {
 	return sum.Packets
 }
 
-// dropped is how many packets were thrown away for a reason.
+// dropped returns the number of packets dropped for a reason.
 func (n *node) dropped(t *testing.T, why Reason) uint64 {
 	t.Helper()
 	var sum openflow.Aggregate
@@ -32,8 +32,8 @@ func (n *node) dropped(t *testing.T, why Reason) uint64 {
 	return sum.Packets
 }
 
-// settled asks again and again until the answer is the wanted one, as the
-// switch collects the counters of its datapath now and then.
+// settled repeats count until it returns the wanted number, as the switch collects the counters of its datapath
+// only now and then.
 func settled(want uint64, count func() uint64) uint64 {
 	var got uint64
 	eventually(func() string {
@@ -85,7 +85,7 @@ func TestSentAndReceivedAreCountedPerEndpointAndDecisionsPerRule(t *testing.T) {
 			t.Errorf("%s: %d packets, want %d", want.what, got, want.n)
 		}
 	}
-	// The kernel sends as well: router solicitations, reports of multicast groups.
+	// The kernel sends, too: router solicitations, reports of multicast groups.
 	if got := one.node.count(t, web1.Key(), CountsSent); got < sent+6 {
 		t.Errorf("web1 sent %d packets, want %d and some", got, sent+6)
 	}
@@ -94,7 +94,7 @@ func TestSentAndReceivedAreCountedPerEndpointAndDecisionsPerRule(t *testing.T) {
 	}
 }
 
-// Each reason is given by some flow, so that none is counted in vain.
+// Each reason is set by some flow, so that none is counted in vain.
 func TestEveryDropHasAReasonAndEveryReasonADrop(t *testing.T) {
 	p, given := node1(), map[Reason]bool{}
 	wants := p.Base()

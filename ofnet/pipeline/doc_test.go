@@ -14,8 +14,8 @@ import (
 
 const document = "../../docs/pipeline.md"
 
-// Parts of the document are made of the pipeline itself and of what a switch
-// with the example's flows says. They stand between marks that name them.
+// Parts of the document are generated from the pipeline and from the output of a switch with the example's flows.
+// They are between marks that name them.
 func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 	c := startCluster(t, web1, web2, db2)
 	c.program(tcpRule("deny-new", 1, 0, "syn,!ack", false), tcpRule("allow-sql", 10, 5432, "", true))
@@ -64,7 +64,7 @@ func TestTheDocumentSaysWhatThePipelineIs(t *testing.T) {
 	}
 }
 
-// bridgedParts are those about a bridged network, which has switches of its own.
+// bridgedParts returns the parts about a bridged network, which has switches of its own.
 func bridgedParts(t *testing.T) map[string]string {
 	c := startCluster(t, lan1, lan2, lan3)
 	c.program(tcpRule("deny-new", 1, 0, "syn,!ack", false))
@@ -80,7 +80,7 @@ func bridgedParts(t *testing.T) map[string]string {
 	}
 }
 
-// flowTextOf is what the switch has for some objects, and its groups.
+// flowTextOf returns the switch's flows for some objects, and its groups.
 func (n *node) flowTextOf(objects ...Key) string {
 	var b strings.Builder
 	b.WriteString("```\n")
@@ -144,7 +144,7 @@ func reasonsText() string {
 	return b.String()
 }
 
-// flowText is the switch's own dump, table by table, the higher priority first.
+// flowText returns the switch's own dump, table by table, the higher priority first.
 func (n *node) flowText() string {
 	var b strings.Builder
 	b.WriteString("```\n")
@@ -169,7 +169,7 @@ func (n *node) sortedFlows(filter string) string {
 	return strings.Join(flows, "\n") + "\n"
 }
 
-// byPriority orders lines of a dump; the switch leaves equal priorities to chance.
+// byPriority compares lines of a dump; the switch's order of equal priorities is random.
 func byPriority(a, b string) int {
 	var priorities [2]int
 	var matches [2]string
@@ -181,9 +181,8 @@ func byPriority(a, b string) int {
 	return cmp.Or(cmp.Compare(priorities[1], priorities[0]), cmp.Compare(matches[0], matches[1]))
 }
 
-// walk is the switch's account of a packet's way through our bridge. What
-// happens behind it, in the underlay, is left out: it has no fixed addresses. So
-// is what the trace says of a group whose hash only the datapath can compute.
+// walk returns the switch's trace of a packet through our bridge. What happens after it, in the underlay, is left
+// out, since it has no fixed addresses; so is the choice in a group whose hash only the datapath can compute.
 func (n *node) walk(packet string) string {
 	trace := n.Appctl("ofproto/trace", bridge, packet)
 	_, tables, _ := strings.Cut(trace, "----------------\n")

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Who asks a node is answered by its switch, in tunnels of both versions of IP; a node that is not there answers nobody.
+// A probe to a node is answered by its switch, in tunnels over IPv4 and IPv6; a probe to a node that does not
+// exist has no answer.
 func TestANodeAnswersWhoAsksWhetherPacketsPass(t *testing.T) {
 	t.Run("IPv4", func(t *testing.T) { asksEachOther(t, web1, web2, vtep3) })
 	t.Run("IPv6", func(t *testing.T) {
@@ -29,7 +30,7 @@ func asksEachOther(t *testing.T, a, b Endpoint, nobody netip.Addr) {
 	}
 }
 
-// asks sends a question to each, with the numbers 1, 2 and so on, and returns the first answer.
+// asks sends a probe to each, with the numbers 1, 2 and so on, and returns the first answer.
 func (n *node) asks(t *testing.T, vteps ...netip.Addr) (answer Packet) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -10,9 +10,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// samePort asks through a service from a port, ends that in one of several ways, and asks the provider itself from the same port, which
-// connects by the first SYN. It takes another port when that fails: the provider may not have heard of the end yet. Then it asks
-// through the service from another port, asks the provider from that, which may fail, and goes on through the service.
+// samePort connects to a service from a port, ends that connection in one of several ways, and connects to the
+// provider itself from the same port, which succeeds by the first SYN. If that fails it uses another port: the
+// provider may not have received the end yet. Then it connects to the service from another port, to the provider
+// from that, which may fail, and continues through the service.
 const samePort = `
 import socket, struct, sys
 own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
@@ -53,7 +54,8 @@ except OSError: pass
 print(ask(s))
 `
 
-// opening connects to a service from a port, and does no more, or resets that, or has it answered. Only a reset is sent at the end.
+// opening connects to a service from a port, and then does nothing more, resets the connection, or waits for an
+// answer. Only a reset is sent at the end.
 const opening = `
 import socket, struct, sys
 own, service, source, then = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
@@ -72,7 +74,7 @@ else:
 s.close()
 `
 
-// As long as its provider may have to repeat the acceptance of a connection, that is one of the connection.
+// As long as the provider may have to repeat its SYN-ACK, that belongs to the connection.
 func TestAConnectionIsKnownToBeOpen(t *testing.T) {
 	c := startCluster(t, db1, web1)
 	c.program(serving(FromPods, addressesOf(web1), vip, vip6))
@@ -100,7 +102,8 @@ func TestAConnectionIsKnownToBeOpen(t *testing.T) {
 	}
 }
 
-// A client may have the port of a connection through a service once more, for one to the provider itself, when the first has ended.
+// After a connection through a service has ended, its client may use the same port for a connection to the
+// provider itself.
 func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	for i, provider := range []Endpoint{web1, web2} { // on the client's node, and on another
@@ -115,9 +118,10 @@ func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 	}
 }
 
-// fewPorts asks, eight times at once for three seconds, a service or its provider, by chance, and ends that as either of both may.
-// Each of the eight has thirty ports, one after the other. They are not next to each other: where the port of a connection to the service
-// is taken, the tracker gives it the next one that is free there, which a connection to the provider itself must not have at the time.
+// fewPorts connects, in eight threads for three seconds, to a service or its provider, at random, and closes from
+// either end. Each thread has thirty ports, used in turn. The ports are not adjacent: if the port of a connection
+// to the service is in use, the tracker assigns the next free one, which a connection to the provider itself must
+// not use at the time.
 const fewPorts = `
 import errno, itertools, random, socket, struct, sys, threading, time
 own, service, provider = sys.argv[1], (sys.argv[2], 80), (sys.argv[3], 8080)
@@ -166,7 +170,8 @@ def serve(c):
 while True: threading.Thread(target=serve, args=(s.accept()[0],)).start()
 `
 
-// Ports of a client come again soon if it asks often, or has few; those of its connections to a service then ask a provider directly.
+// A client with many requests, or few ports, soon reuses ports; those of its connections to a service are then
+// used for a provider directly.
 func TestAClientWithFewPortsAsksAServiceAndItsProvider(t *testing.T) {
 	c := startCluster(t, db1, web2)
 	c.program(serving(FromPods, addressesOf(web2), vip, vip6))

@@ -29,13 +29,14 @@ import (
 //	            a connection that came in by this host: translated back, to the host
 //	            no such connection: like any packet
 //
-// An external client may use one source port for connections to several nodes, since the nodes have different addresses. If two of these
-// connections reach the same port of one provider, their packets are equal there. For TCP the connection tracker distinguishes them by the
-// original destination, and gives the later connection another source port. For clients that entered by this host, the original destination
-// is the service. For others it is an address made of the number of their node and the number of the provider's switch port. That address
-// is translated to the provider's at once, so no packet leaves with it, and answers get the provider's address as source again. ICMP errors
-// are not translated, since they would quote that address. UDP is not distinguished: the userspace datapath (3.1) corrupts later fragments
-// when it writes an IPv4 address into them.
+// An external client may use one source port for connections to several nodes, since the nodes have different
+// addresses. If two of these connections reach the same port of one provider, their packets are equal there. For
+// TCP the connection tracker distinguishes them by the original destination, and gives the later connection
+// another source port. For clients that entered by this host, the original destination is the service. For others
+// it is an address made of the number of their node and the number of the provider's switch port. That address is
+// translated to the provider's at once, so no packet leaves with it, and answers get the provider's address as
+// source again. ICMP errors are not translated, since they would quote that address. UDP is not distinguished: the
+// userspace datapath (3.1) corrupts later fragments when it writes an IPv4 address into them.
 //
 // The highest bits of a connection's mark are ORIGIN, which distinguishes these connections.
 // For such clients no groups are looked up, whatever address they have.
@@ -53,7 +54,7 @@ var entranceMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x02}
 // port of the switch has this number.
 const outsideNode = 0xfffd
 
-// NodePorts is the address of the node ports at a host's port.
+// NodePorts returns the address of the node ports at a host's port.
 func NodePorts(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsideNode) }
 
 // origin matches connections by the ORIGIN in their mark.
@@ -93,8 +94,8 @@ func entering(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	return at(tablePeer, priority, append([]openflow.FieldMatch{openflow.EthSrc(entranceMAC), openflow.Reg(byNode.Index, cameBy, cameBy)}, more...)...)
 }
 
-// peer has the flows that record the node through which a client came in. Connections of one client by nodes with equal numbers are
-// not distinguished.
+// peer has the flows that record the node through which a client came in. Connections of one client by nodes with
+// equal numbers are not distinguished.
 func (e entrance) peer(w *Wants, p Peer) {
 	vtep := p.VTEP.AsSlice()
 	number := uint32(binary.BigEndian.Uint16(vtep[len(vtep)-2:]))
@@ -153,7 +154,7 @@ func (e entrance) network(w *Wants, n Network) {
 	}
 }
 
-// ofConnections are the protocols of answers: of services, and of errors about them.
+// ofConnections returns the protocols of answers: of services, and of errors about them.
 func (f family) ofConnections() (all []uint8) {
 	return slices.Concat([]uint8{openflow.ProtoTCP, f.icmp}, f.fragmentsOf(openflow.ProtoUDP))
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// Addresses of the service of the example that outsiders know.
+// Addresses of the example's service for external clients.
 var external, external6 = addr("203.0.113.80"), addr("2001:db8:80::1")
 
-// Providers are on the node by which the clients come in, and on another one. The host's
-// own address and one from outside are clients, and providers see them as they are.
+// Providers are on the node by which the clients enter, and on another one. The clients are the host's own address
+// and an external one, and providers see them unchanged.
 func TestAServiceAnswersWhoComesInByTheHost(t *testing.T) {
 	c := startCluster(t, web1, db1, web2, red1)
 	s := serving(FromPods|FromHost, addressesOf(web1, web2), external, external6)
@@ -39,7 +39,7 @@ func TestAServiceAnswersWhoComesInByTheHost(t *testing.T) {
 		}
 		c.served(db1, at, web1, web2) // and endpoints of the tenant
 	}
-	// What a provider says of its own accord, from the port at which it serves, leaves as ever.
+	// Packets that a provider sends by itself, from the port at which it serves, leave as usual.
 	if got := c.pod(web1).pinged(beyond[0]); got != 64 {
 		t.Errorf("a provider pings the world: TTL %d", got)
 	}
@@ -48,7 +48,7 @@ func TestAServiceAnswersWhoComesInByTheHost(t *testing.T) {
 	}
 }
 
-// route leads to an address by the port to the switch.
+// route adds a route to an address by the port to the switch.
 func (p *pod) route(to netip.Addr) {
 	p.t.Helper()
 	if out, err := p.exec("ip", "route", "add", to.String(), "dev", "contivh0"); err != nil {
@@ -70,7 +70,7 @@ func TestANodePortIsAPortOfTheHost(t *testing.T) {
 	for kind, port := range map[string]int{"tcp": 30080, "udp": 30053} {
 		c.askedAs(host, node, kind, port, func(string) netip.Addr { return beyond[0] }, []netip.Addr{beyond[0]}, web1, web2)
 	}
-	n := c.pod(web1).node // by which the clients come in
+	n := c.pod(web1).node // by which the clients enter
 	for _, provider := range []Endpoint{web1, web2} {
 		answers := Served{Provider: provider.IPv4, Address: node, Protocol: 17, Port: 30053, Answers: true}
 		if eventually(func() string { return strings.Repeat("counted", int(min(1, n.servedPackets(t, s)[answers]))) }) == "" {

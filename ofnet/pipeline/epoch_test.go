@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// After a change ovs-vswitchd looks at the flows of the datapath one after the other. What the
-// first of them has found out about a packet may be old when the last one is new already: then the
-// connection must not count as admitted by the new rules.
+// After a change ovs-vswitchd revalidates the flows of the datapath one after the other. A packet may be
+// classified by an old flow of the first pass and meet a new one of the last: the connection must then not count
+// as admitted by the new rules.
 func TestWhatOldFlowsHaveClassifiedIsNotAdmittedForGood(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	n := c.pod(web1).node
@@ -67,7 +67,7 @@ func TestWhatOldFlowsHaveClassifiedIsNotAdmittedForGood(t *testing.T) {
 				t.Fatal("no packet has been tracked")
 			}
 			says()
-			heard(t, server, buffer) // as it was classified before
+			heard(t, server, buffer) // by its old class
 			resume()
 			n.forget()
 			if says(); next(server, never) != nil {
@@ -77,8 +77,8 @@ func TestWhatOldFlowsHaveClassifiedIsNotAdmittedForGood(t *testing.T) {
 	}
 }
 
-// A receiver gets another class, and is denied the same by a rule about that. What an old flow classifies meanwhile
-// is denied by the rule about the class before, as long as that is there.
+// A receiver gets another class, and a rule for that class denies the same. Packets that an old flow classifies
+// meanwhile are denied by the rule for the old class, as long as that exists.
 func TestWhatOldFlowsHaveClassifiedIsDeniedByTheRuleBefore(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	n := c.pod(web1).node
@@ -104,7 +104,7 @@ func TestWhatOldFlowsHaveClassifiedIsDeniedByTheRuleBefore(t *testing.T) {
 	if passes(never) {
 		t.Fatal("what is denied passes")
 	}
-	testkit.Eventually(t, soon, "the datapath has flows of both passes", func() bool { // of the first packet it may get one only
+	testkit.Eventually(t, soon, "the datapath has flows of both passes", func() bool { // for the first packet it may get only one
 		passes(0)
 		return len(n.laterPasses()) > 0
 	})
@@ -117,7 +117,7 @@ func TestWhatOldFlowsHaveClassifiedIsDeniedByTheRuleBefore(t *testing.T) {
 	}
 	n.write(t, wants(another, another))
 	n.forgetLaterPasses()
-	if !passes(soon) { // else this test says nothing
+	if !passes(soon) { // otherwise this test shows nothing
 		t.Error("an old flow has not classified it")
 	}
 }
@@ -135,8 +135,8 @@ func heard(t *testing.T, at *net.UDPConn, buffer []byte) netip.AddrPort {
 	return from
 }
 
-// forgetLaterPasses takes from the datapath all flows of packets that the connection tracker has
-// given back, and tells how many there were. While revalidators pause ovs-vswitchd may make no new ones.
+// forgetLaterPasses deletes the datapath's flows for packets returned by the connection tracker, and returns their
+// number. While revalidators pause, ovs-vswitchd may create no new ones.
 func (n *node) forgetLaterPasses() (gone int) {
 	for _, id := range n.laterPasses() {
 		n.Appctl("dpctl/del-flow", id)
@@ -155,8 +155,8 @@ func (n *node) laterPasses() (ids []string) {
 	return ids
 }
 
-// Many connections go on while isolation comes and goes: while all is denied, none of them
-// is ever admitted, whichever flow of the datapath is looked at first.
+// Many connections continue while isolation is switched on and off: while everything is denied, none of them may
+// be admitted, whichever flow of the datapath is revalidated first.
 func TestLongNothingIsAdmittedWhileEverythingIsDenied(t *testing.T) {
 	testkit.TakesLong(t)
 	c := startCluster(t, web1, db1)

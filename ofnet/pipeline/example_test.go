@@ -38,7 +38,7 @@ const (
 	examplePort       = 3 // of the first local endpoint in golden files
 )
 
-// portOf is the port of an object in golden files.
+// portOf returns the port of an object in golden files.
 func portOf(o Object) uint32 {
 	return examplePort + map[Key]uint32{db1.Key(): 1, lan1.Key(): 2, hub1.Key(): 3, wayOut.Key(): 4}[o.Key()]
 }
@@ -60,7 +60,7 @@ var (
 	hubBlue = bridged(network("hub.blue", "blue", blueVRF, 6, "6"), BridgedFlood)
 )
 
-// A network that is a VLAN outside.
+// Networks on external VLANs.
 var (
 	vlanBlue = vlanTag(bridged(network("vlan.blue", "blue", blueVRF, 7, "7"), BridgedProxy), 7)
 	vl1      = endpoint("vl1", vlanBlue, 1, front)
@@ -86,7 +86,7 @@ func bridged(n Network, m Mode) Network {
 	return n
 }
 
-// endpoint makes the nth endpoint of a network; odd ones live on node 1.
+// endpoint returns the nth endpoint of a network; odd ones are on node 1.
 func endpoint(name string, in Network, n byte, group uint16) Endpoint {
 	four, six := in.Subnet.Addr().As4(), in.Subnet6.Addr().As16()
 	four[3], six[15] = n, n
@@ -114,7 +114,7 @@ var (
 	hub2 = endpoint("hub2", hubBlue, 2, 0)
 )
 
-// here returns an endpoint as its own node sees it.
+// here returns an endpoint as its own node has it.
 func here(e Endpoint) Endpoint {
 	e.Local, e.VTEP = true, netip.Addr{}
 	return e
@@ -132,7 +132,7 @@ func slowedDown(e Endpoint) Endpoint {
 	return e
 }
 
-// judged returns an endpoint that tiers judge.
+// judged returns an endpoint that tiers evaluate.
 func judged(e Endpoint, class uint16, t Tiers) Endpoint {
 	e.Class, e.Tiers = class, t
 	return e
@@ -148,7 +148,7 @@ func node1() *Pipeline {
 	return New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: vtep1, MTU: 1450, NamesPort: exampleNamesPort})
 }
 
-// wantsOf is what an object needs, nothing if it is refused.
+// wantsOf returns what an object needs; nothing if it is refused.
 func wantsOf(p *Pipeline, o Object, port uint32) Wants {
 	wants, err := p.For(o, port)
 	if err != nil {
@@ -159,14 +159,14 @@ func wantsOf(p *Pipeline, o Object, port uint32) Wants {
 
 func flowsOf(p *Pipeline, o Object, port uint32) []openflow.Flow { return wantsOf(p, o, port).Flows }
 
-// add puts together what several objects need.
+// add adds what another object needs.
 func (w *Wants) add(more Wants) {
 	w.Flows = append(w.Flows, more.Flows...)
 	w.Groups = append(w.Groups, more.Groups...)
 	w.Meters = append(w.Meters, more.Meters...)
 }
 
-// Networks of VLANs that are routed, and the routers outside.
+// Networks of routed VLANs, and the external routers.
 var (
 	routedVLAN = func() Network {
 		n := vlanTag(network("routed.blue", "blue", SharedVRF, 8, "8"), 8)

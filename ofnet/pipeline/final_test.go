@@ -16,7 +16,7 @@ const (
 	finalSSH uint16 = 22
 )
 
-// ending is a rule of a group about a port of TCP, which ends the judgement of what it allows.
+// ending returns a rule of a group for a TCP port that is final for what it allows.
 func ending(in Ends, priority int, src, dst, port uint16, change ...func(*Rule)) Rule {
 	r := Rule{Priority: priority, SrcGroup: src, DstGroup: dst, Protocol: openflow.ProtoTCP, DstPort: port, Allow: true, Ends: in}
 	for _, c := range change {
@@ -29,8 +29,8 @@ func denying(r *Rule) { r.Allow = false }
 
 func asEver(r *Rule) { r.Ends = EndsNone }
 
-// Isolated endpoints, on one node and on two. web1 and db1 are on the first node, web2 and db2 on the second; webs are
-// in group front, dbs in group store.
+// Isolated endpoints, on one node and on two. web1 and db1 are on the first node, web2 and db2 on the second; webs
+// are in group front, dbs in group store.
 func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	for _, server := range []Endpoint{web1, web2, db1, db2} {
@@ -49,7 +49,7 @@ func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	type attempt struct {
 		from, to Endpoint
 		port     uint16
-		want     bool // over both versions of IP
+		want     bool // for both IP families
 	}
 	sql := func(want bool) []attempt {
 		return []attempt{{web1, db1, finalSQL, want}, {web1, db2, finalSQL, want}, {web2, db1, finalSQL, want}, {web2, db2, finalSQL, want}}
@@ -110,19 +110,20 @@ func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	}
 }
 
-// Whoever of the two speaks first after a change, and on whatever nodes they are. A connection is judged, not the packet that is there.
+// Either end may send first after a change, on the same node or on two. The connection is evaluated, not the
+// packet.
 func TestConnectionsAreJudgedAnewWhenGroupsEndJudgementsOrDoNotAnyMore(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	isolating := map[string]Tiers{web1.ID: isolated, db2.ID: isolated, db1.ID: isolated}
 	in, out := ending(EndsIn, 10, front, store, 0), ending(EndsOut, 11, front, store, 0)
-	backwards := ending(EndsIn, 12, store, front, 0) // about who begins a connection to a web
+	backwards := ending(EndsIn, 12, store, front, 0) // for connections to a web
 	in.ID, out.ID, backwards.ID = "in", "out", "backwards"
 	policies := []TierRule{allowing(true, classWeb1), allowing(false, classDB1), allowing(false, classDB2)}
 	c.judgeBeside([]Rule{in, out}, isolating)
 	var talks []talkOver
 	for i, to := range []Endpoint{db1, db2, db1, db2} {
 		talk := c.calls(web1, c.pod(to), []netip.Addr{to.IPv4, to.IPv6}[i%2], 7000+uint16(i))
-		for _, end := range []net.Conn{talk.client, talk.server} { // nobody speaks who is not told to
+		for _, end := range []net.Conn{talk.client, talk.server} { // no packets but the test's
 			if err := end.(*net.TCPConn).SetKeepAlive(false); err != nil {
 				t.Fatal(err)
 			}

@@ -2,18 +2,18 @@ package pipeline
 
 import "testing"
 
-// Worlds in which endpoints are isolated, and no policy allows anything: what arrives is what rules of groups allow
-// finally, of the sender's in one direction, of the receiver's in the other. The oracle knows rules and directions, and
-// nothing of connections: each packet is the first one of its own.
+// Worlds with isolated endpoints and without policies: packets arrive that final rules of groups allow, of the
+// sender's group in one direction, of the receiver's in the other. The oracle knows rules and directions, and no
+// connections: each packet is the first one of its own.
 
-// finals is how many rules there are then.
+// finals is the number of rules in such a world.
 const finals = 300
 
-// judgedFinally has endpoints of a world talk of which many are isolated.
+// judgedFinally sends packets in a world in which many endpoints are isolated.
 func (c *cluster) judgedFinally(t *testing.T, w *world, m *mailbox) {
 	m.forget()
 	var probes []probeFrame
-	for tries := 0; tries < 20 && !w.showsFinals(probes); tries++ { // in one of some hundred worlds all that are isolated are alike
+	for tries := 0; tries < 20 && !w.showsFinals(probes); tries++ { // in one of some hundred worlds all isolated endpoints are alike
 		probes = w.isolated()
 	}
 	for _, n := range c.nodes {
@@ -32,7 +32,8 @@ func (c *cluster) judgedFinally(t *testing.T, w *world, m *mailbox) {
 	}
 }
 
-// isolated gives a world new rules, isolates other endpoints, and returns first packets of connections between them.
+// isolated gives a world new rules, isolates other endpoints, and returns first packets of connections between
+// them.
 func (w *world) isolated() (probes []probeFrame) {
 	w.rules = nil
 	for i := range finals {
@@ -57,10 +58,10 @@ func (w *world) isolated() (probes []probeFrame) {
 	return probes
 }
 
-// isolating are the tiers that isolated chooses.
+// isolating are the tiers from which isolated chooses.
 const isolating = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
 
-// showsFinals tells whether enough of some packets arrive by rules that are final, as the oracle says.
+// showsFinals reports whether enough packets arrive by final rules, according to the oracle.
 func (w *world) showsFinals(probes []probeFrame) bool {
 	ended := 0
 	for _, p := range probes {
@@ -74,24 +75,25 @@ func (w *world) showsFinals(probes []probeFrame) bool {
 	return len(probes) >= underThem/2 && ended >= 2*len(probes)/100
 }
 
-// begins makes a packet the first one of a connection that no other is of.
+// begins makes a packet the first one of a new connection.
 func (w *world) begins(p *probeFrame) bool {
 	if p.protocol == 6 {
 		p.syn, p.ack = true, false
 	}
-	if p.protocol != 1 && p.src <= portsOfThem && chance(w.rand, 90) { // else the port may be one that a rule is about
+	if p.protocol != 1 && p.src <= portsOfThem && chance(w.rand, 90) { // otherwise a rule may match the port
 		w.ports++
 		p.src = firstPort + w.ports
 	}
 	return w.address(p)
 }
 
-// admits is what isolates sender and receiver, each by the rules of its own group.
+// admits reports whether the isolation of sender and receiver lets a packet pass, each by the final rules of its
+// own group.
 func (w *world) admits(p probeFrame, to int) bool {
 	return w.lawless || (!w.isolates(p.from, IsolatesOut) || w.ends(p, to, EndsOut)) && (!w.isolates(to, IsolatesIn) || w.ends(p, to, EndsIn))
 }
 
-// needs tells whether sender or receiver is isolated from the other.
+// needs reports whether the sender's or the receiver's isolation applies to a packet.
 func (w *world) needs(p probeFrame, to int) bool {
 	return w.isolates(p.from, IsolatesOut) || w.isolates(to, IsolatesIn)
 }
@@ -100,7 +102,8 @@ func (w *world) isolates(wire int, how Tiers) bool {
 	return wire < plugs && w.endpoints[wire].Tiers&how != 0
 }
 
-// ends asks the rules of one end in its direction: those with the highest priority decide, and each of them may deny.
+// ends returns the verdict of one end's final rules for its direction: those with the highest priority decide, and
+// each of them may deny.
 func (w *world) ends(p probeFrame, to int, in Ends) bool {
 	verdict, best := false, 0
 	for i := range w.rules {

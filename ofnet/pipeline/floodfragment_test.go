@@ -8,14 +8,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A receiver who may have later fragments only does not get the first one of another's copy,
-// which the connection tracker could add to them.
+// A receiver that may get only later fragments does not get the first fragment of another receiver's copy, which
+// the connection tracker could add to them.
 func TestFragmentsOfFloodedCopiesAreNotMixed(t *testing.T) {
 	c := startCluster(t, lan1, lan2, lan3)
 	sender, whole, later := c.pod(lan1).wire(), c.pod(lan2).wire(), c.pod(lan3).wire()
 	for _, test := range []struct {
 		sender Tiers
-		others int // copies for who may have all of it
+		others int // copies for receivers that may get all of it
 	}{{0, 1}, {Tracked, 1}, {isolated, 0}} {
 		c.pod(lan1).Tiers = test.sender
 		toFront := func(r *Rule) { r.SrcGroup, r.DstGroup = front, front }
@@ -28,7 +28,7 @@ func TestFragmentsOfFloodedCopiesAreNotMixed(t *testing.T) {
 			sender.send(part)
 		}
 		// The sender's own ARP follows its fragments, but on a busy machine it may overtake the first one of a flow
-		// that the switch has to ask about. So there is one more when all that is to come is there.
+		// that goes to ovs-vswitchd. So there is another one after everything that has to arrive.
 		got, fences := map[*wire]int{}, 0
 		fence := func() {
 			fences++

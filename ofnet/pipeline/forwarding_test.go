@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every pod pings every pod, with real ARP and neighbour discovery before it.
+// Every pod pings every pod, after real ARP and neighbour discovery.
 func TestPodsReachTheirTenantAndNobodyElse(t *testing.T) {
 	blue := []Endpoint{web1, web2, db1, db2}
 	c := startCluster(t, append(blue, red1, red2)...)
@@ -35,7 +35,7 @@ func TestPodsReachTheirTenantAndNobodyElse(t *testing.T) {
 		}
 	}
 	expect(red1, red2, 64)
-	// The addresses of db are used in one tenant only: nobody is there in red.
+	// The addresses of db exist in one tenant only: red has no such endpoint.
 	expect(red1, db1, 0)
 	expect(red2, db2, 0)
 	all.Wait()
@@ -102,16 +102,16 @@ func TestNothingIsFloodedAndUnknownReceiversGetNothing(t *testing.T) {
 	sender.send(udpFrame(mac{0x33, 0x33, 0, 0, 0, 0xfb}, web1.MAC, addr("ff02::fb"), web1.IPv6, "stray"))
 	sender.send(udpFrame(mac{2, 2, 10, 1, 1, 77}, web1.MAC, unknown, web1.IPv4, "stray"))
 	sender.send(udpFrame(AnycastMAC, web1.MAC, unknown, web1.IPv4, "stray"))
-	// One endpoint's address at another's MAC.
+	// The address of one endpoint with the MAC of another.
 	sender.send(udpFrame(web2.MAC, web1.MAC, db1.IPv4, web1.IPv4, "stray"))
-	// Another network's endpoint, without the gateway.
+	// An endpoint of another network, not by the gateway.
 	sender.send(udpFrame(db1.MAC, web1.MAC, db1.IPv4, web1.IPv4, "stray"))
 
 	c.expectFence(sender, others, "stray")
 }
 
-// expectFence sends a proper frame to each of the wires after the improper
-// ones and checks that it is the first to arrive: the others were dropped.
+// expectFence sends a valid frame to each of the wires after the invalid ones and checks that it arrives first:
+// the others were dropped.
 func (c *cluster) expectFence(sender *wire, others []*wire, stray string) {
 	c.t.Helper()
 	for _, w := range others {

@@ -26,7 +26,7 @@ func (p *pod) datagrams(port uint16) *net.UDPConn {
 	return conn
 }
 
-// A datagram arrives whole or not at all, as its first fragment is judged.
+// A datagram arrives whole or not at all, by the verdict on its first fragment.
 func TestFragmentsShareTheFateOfTheFirst(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	const open, closed, fence = 7000, 7001, 7002
@@ -75,7 +75,7 @@ func TestFragmentsShareTheFateOfTheFirst(t *testing.T) {
 	}
 }
 
-// next is the next datagram, nil if none comes in time.
+// next returns the next datagram; nil if none arrives in time.
 func next(conn *net.UDPConn, limit time.Duration) []byte {
 	_ = conn.SetReadDeadline(time.Now().Add(limit))
 	buffer := make([]byte, 10_000)
@@ -86,7 +86,7 @@ func next(conn *net.UDPConn, limit time.Duration) []byte {
 	return buffer[:n]
 }
 
-// Whoever splits a header hides its ports from the rules.
+// A sender that splits a header hides its ports from the rules.
 func TestAFirstFragmentWithoutPortsIsDropped(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	c.program(rule("allow", 1, func(r *Rule) { r.Allow = true }))
@@ -118,19 +118,19 @@ func TestAFirstFragmentWithoutPortsIsDropped(t *testing.T) {
 	}
 }
 
-// Extension headers that go on in the next fragment hide even the protocol.
+// Extension headers that continue in the next fragment hide even the protocol.
 func TestAFirstFragmentWithoutAllHeadersIsDropped(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	from, to := c.pod(web1).wire(), c.pod(web2).wire()
 	const destinationOptions, udp, fragment = 60, 17, 44
 	first := func(next byte, options ...byte) []byte {
-		header := []byte{next, 0, 0, 1, 0, 0, 0, 7} // at 0, and more to come
+		header := []byte{next, 0, 0, 1, 0, 0, 0, 7} // at 0, with the flag "more"
 		header = append(header, options...)
 		ip := append(append([]byte{0x60, 0, 0, 0, 0, byte(len(header)), fragment, 64}, web1.IPv6.AsSlice()...), web2.IPv6.AsSlice()...)
 		return ethernet(web2.MAC, web1.MAC, openflow.EthTypeIPv6, ip, header)
 	}
-	// 16 bytes of options, of which 8 are here; 8 bytes, and more of them in the next fragment;
-	// and one that is to the userspace datapath as the others are to the kernel's.
+	// 16 bytes of options, of which 8 are here; 8 bytes, and more of them in the next fragment; and one that the
+	// userspace datapath parses as the kernel's does the others.
 	from.send(first(destinationOptions, udp, 1, 1, 12, 'h', 'i', 'd', 'e'))
 	from.send(first(destinationOptions, destinationOptions, 0, 1, 4, 'h', 'i', 'd', 'e'))
 	from.send(first(noNextHeader, 'h', 'i', 'd', 'e', 0, 0, 0, 0))

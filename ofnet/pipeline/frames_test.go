@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Frames are built and read by hand, so that a test can send what no kernel
-// would and see every byte of what arrives.
+// Frames are built and parsed by hand, so that a test can send frames that no kernel would send and compare every
+// byte of those that arrive.
 
 type mac = [6]byte
 
@@ -24,13 +24,13 @@ func ethernet(dst, src mac, ethType uint16, payload ...[]byte) []byte {
 	return append(frame, bytes.Join(payload, nil)...)
 }
 
-// arpFrame is a broadcast ARP request.
+// arpFrame returns a broadcast ARP request.
 func arpFrame(sha mac, spa, tpa netip.Addr) []byte {
 	return ethernet(broadcast, sha, 0x0806,
 		[]byte{0, 1, 8, 0, 6, 4, 0, 1}, sha[:], spa.AsSlice(), make([]byte, 6), tpa.AsSlice())
 }
 
-// udpFrame is a UDP datagram to the discard port with a text in it.
+// udpFrame returns a UDP datagram to the discard port with a text in it.
 func udpFrame(dst, src mac, to, from netip.Addr, text string) []byte {
 	udp := make([]byte, 8, 8+len(text))
 	binary.BigEndian.PutUint16(udp[0:], 40000)
@@ -47,7 +47,7 @@ func udpFrame(dst, src mac, to, from netip.Addr, text string) []byte {
 	return ethernet(dst, src, 0x0800, header, udp) // UDP checksum 0: not computed
 }
 
-// echoFrame is a ping.
+// echoFrame returns a ping.
 func echoFrame(dst, src mac, to, from netip.Addr) []byte {
 	icmp := []byte{8, 0, 0, 0, 0, 1, 0, 1}
 	binary.BigEndian.PutUint16(icmp[2:], checksum(icmp))
@@ -57,7 +57,7 @@ func echoFrame(dst, src mac, to, from netip.Addr) []byte {
 	return ethernet(dst, src, 0x0800, header, icmp)
 }
 
-// ipv6Frame fills in the checksum at an offset of the payload.
+// ipv6Frame returns an IPv6 packet, with the checksum set at an offset of the payload.
 func ipv6Frame(dst, src mac, to, from netip.Addr, protocol, hops byte, checksumAt int, payload []byte) []byte {
 	header := []byte{0x60, 0, 0, 0, 0, 0, protocol, hops}
 	binary.BigEndian.PutUint16(header[4:], uint16(len(payload)))
@@ -67,7 +67,7 @@ func ipv6Frame(dst, src mac, to, from netip.Addr, protocol, hops byte, checksumA
 	return ethernet(dst, src, 0x86dd, header, addresses, payload)
 }
 
-// fragments splits an IP packet so that no part has more bytes than the MTU.
+// fragments splits an IP packet into fragments of at most mtu bytes.
 func fragments(frame []byte, mtu int) (parts [][]byte) {
 	const moreFragments = 0x2000
 	header := frame[14:34]
@@ -101,8 +101,8 @@ func fragments(frame []byte, mtu int) (parts [][]byte) {
 	return parts
 }
 
-// solicitationFrame is a neighbour solicitation to the target's multicast
-// address, with the sender's MAC as an option if withOption.
+// solicitationFrame returns a neighbour solicitation to the target's multicast address, with the sender's MAC as
+// an option if withOption.
 func solicitationFrame(src mac, from, target netip.Addr, withOption bool) []byte {
 	tail := target.As16()
 	group := [16]byte{0: 0xff, 1: 0x02, 11: 0x01, 12: 0xff, 13: tail[13], 14: tail[14], 15: tail[15]}
@@ -127,7 +127,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// wire is a pod's end of the cable: raw frames out and in.
+// wire is a pod's end of its link: raw frames in both directions.
 type wire struct {
 	pod *pod
 	fd  int
@@ -138,7 +138,7 @@ func (p *pod) wire() *wire {
 	return p.wireAt("eth0")
 }
 
-// underlay is the cable that joins a node to the other one.
+// underlay returns the cable between a node and the other one.
 func (n *node) underlay(t *testing.T) *wire {
 	t.Helper()
 	return (&pod{Endpoint: Endpoint{ID: "node " + n.vtep.String()}, t: t, netns: n.Netns}).wireAt("uplink")
@@ -175,8 +175,7 @@ func (w *wire) send(frame []byte) {
 	}
 }
 
-// receive returns the first frame from the switch that fits, or nil if none
-// comes in time.
+// receive returns the first frame from the switch that fits; nil if none arrives in time.
 func (w *wire) receive(within time.Duration, fits func([]byte) bool) []byte {
 	w.pod.t.Helper()
 	buffer := make([]byte, 2048)
@@ -196,7 +195,7 @@ func (w *wire) receive(within time.Duration, fits func([]byte) bool) []byte {
 	return nil
 }
 
-// carrying fits frames with a text in them.
+// carrying returns a filter for frames with a text in them.
 func carrying(text string) func([]byte) bool {
 	return func(frame []byte) bool { return bytes.Contains(frame, []byte(text)) }
 }

@@ -26,7 +26,7 @@ func TestTheGatewayAnswersPingsWhateverThePolicy(t *testing.T) {
 		{"the gateway of another tenant, IPv6", red1, dbBlue.Gateway6, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel() // those that wait in vain do so together
+			t.Parallel() // those that wait in vain do so at the same time
 			if got := c.pod(test.from).pings(test.to, test.want); got != test.want {
 				t.Errorf("TTL of the answer is %d, want %d (0: no answer)", got, test.want)
 			}
@@ -34,8 +34,7 @@ func TestTheGatewayAnswersPingsWhateverThePolicy(t *testing.T) {
 	}
 }
 
-// A network without a gateway reaches nothing but itself and is reached by
-// nobody else, whatever MAC somebody may use.
+// A network without a gateway reaches only itself and is reached only by itself, whatever MAC a sender uses.
 func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	alone := dbBlue
@@ -79,7 +78,7 @@ func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
 	}
 }
 
-// A gateway of one version of IP routes that version only.
+// A gateway of one IP family routes that family only.
 func TestAnIPv4GatewayDoesNotRouteIPv6(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	four := dbBlue

@@ -16,48 +16,48 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Frames that an endpoint sends, made at random: proper ones, with options, extension headers
-// and in fragments of 8 to 40 bytes, and such with one flaw. What becomes of each is decided
-// where it is made; it carries marks, by which it is found where it arrives.
+// Random frames of an endpoint: valid ones, with options, extension headers and in fragments of 8 to 40 bytes, and
+// others with one flaw. The expected outcome of each is set where it is made; it contains marks, by which it is
+// recognized at the receiver.
 
-// outcome is what has to become of a frame.
+// outcome is what must happen to a frame.
 type outcome int
 
 const (
 	arrives outcome = iota
 	isDropped
-	either // a later fragment, where the first one is dropped
+	either // a later fragment after a dropped first one
 )
 
-// made is a frame with a mark that no other has; without one its arrival is not seen.
+// made is a frame with a unique mark; without one its arrival is not noticed.
 type made struct {
 	frame []byte
 	mark  string
-	to    string // endpoint
+	to    string // receiver's endpoint id
 	fate  outcome
 	what  string
 }
 
-// maker makes frames that web1 sends.
+// maker makes frames of web1.
 type maker struct {
 	*rand.Rand
 	marks int
 }
 
-// closedPort is one that a rule denies, others are open.
+// closedPort is a port that a rule denies; others are open.
 const closedPort = 7001
 
-// datagram is what a frame has inside. Its options and extension headers come before the fragment
-// header, or without fragments before the rest.
+// datagram is the content of frames. Its options and extension headers are before the fragment header or, in an
+// unfragmented packet, before the payload.
 type datagram struct {
 	from, to   netip.Addr
 	src, dst   mac
-	tags       []byte // before the type of the frame
+	tags       []byte // before the EtherType
 	ethType    uint16
 	before     []byte // options, extension headers
 	protocol   byte
 	ttl        byte
-	missing    byte // words that the header of IPv4 says it has less
+	missing    byte // words missing in the header length of IPv4
 	lie        int  // added to the length
 	transport  []byte
 	fragmented int // bytes of each part; 0: whole
@@ -65,7 +65,7 @@ type datagram struct {
 
 func (m *maker) flip() bool { return m.IntN(2) == 0 }
 
-// mark is a new one, of the size in which fragments are counted.
+// mark returns a new mark, of the size of a fragment offset unit.
 func (m *maker) mark() []byte {
 	m.marks++
 	return fmt.Appendf(nil, "m%06xm", m.marks)
@@ -73,7 +73,7 @@ func (m *maker) mark() []byte {
 
 var markPattern = regexp.MustCompile(`m[0-9a-f]{6}m`)
 
-// draw makes the frames of one datagram of a version of IP.
+// draw makes the frames of one datagram of an IP family.
 func (m *maker) draw(f family) []made {
 	receiver := []Endpoint{web2, db1}[m.IntN(2)]
 	d := datagram{src: web1.MAC, dst: receiver.MAC, from: web1.IPv4, to: receiver.IPv4, ttl: 64, ethType: f.ethType,
@@ -121,17 +121,17 @@ func (m *maker) draw(f family) []made {
 	return all
 }
 
-// hidesInLater tells whether a flaw is one of the first fragment only.
+// hidesInLater reports whether only the first fragment has a flaw.
 func hidesInLater(what string) bool {
 	return slices.Contains([]string{"to a closed port", "a DHCP server", "discovery"}, what)
 }
 
-// firstIsShort tells whether the first fragment lacks what rules judge.
+// firstIsShort reports whether the first fragment lacks fields that rules match.
 func firstIsShort(d datagram) bool {
 	return d.fragmented > 0 && d.protocol == openflow.ProtoTCP && d.fragmented < 24 && len(d.transport) > d.fragmented
 }
 
-// transportHeader has a size that is a multiple of 8.
+// transportHeader returns a header with a size that is a multiple of 8.
 func transportHeader(protocol byte, ports [2]uint16) []byte {
 	b := make([]byte, 8, 24)
 	if protocol == openflow.ProtoTCP {
@@ -144,7 +144,7 @@ func transportHeader(protocol byte, ports [2]uint16) []byte {
 	return b
 }
 
-// headers are options of IPv4 that do nothing, or extension headers of IPv6 without their first byte's value.
+// headers returns IPv4 options without effect, or IPv6 extension headers without the first byte's value.
 func (m *maker) headers(f family) []byte {
 	if f.ethType == openflow.EthTypeIPv4 {
 		return bytes.Repeat([]byte{1}, 4*(1+m.IntN(10)))
@@ -156,7 +156,7 @@ func (m *maker) headers(f family) []byte {
 	return all
 }
 
-// spoil makes one flaw and says which.
+// spoil makes one flaw and returns its name.
 func (m *maker) spoil(f family, d *datagram, ports *[2]uint16) string {
 	pick := func(all ...string) netip.Addr { return netip.MustParseAddr(all[m.IntN(len(all))]) }
 	is4 := f.ethType == openflow.EthTypeIPv4
@@ -200,7 +200,7 @@ func (m *maker) spoil(f family, d *datagram, ports *[2]uint16) string {
 		d.before, d.missing = nil, byte(1+m.IntN(5))
 		return "a header that is too short"
 	}
-	// What only routers say, or of somebody else's address, also behind other headers.
+	// Messages that only routers may send, or about another endpoint's address, also after other headers.
 	d.protocol = 58
 	kind := []byte{ndRouterAdvert, ndRedirect, openflow.NDAdvert}[m.IntN(3)]
 	d.transport = append([]byte{kind, 0, 0, 0, 0xe0, 0, 0, 0}, webBlue.Gateway6.AsSlice()...)
@@ -208,7 +208,7 @@ func (m *maker) spoil(f family, d *datagram, ports *[2]uint16) string {
 	return "discovery"
 }
 
-// frames are the datagram, or its fragments.
+// frames returns the datagram in one frame, or its fragments.
 func (d datagram) frames(id uint32, what string) (all []made) {
 	size := len(d.transport)
 	if d.fragmented > 0 {
@@ -222,7 +222,7 @@ func (d datagram) frames(id uint32, what string) (all []made) {
 	return all
 }
 
-// frame is one with a part of the datagram, or of what somebody wants to be taken for it.
+// frame returns a frame with a part of the datagram, or with a flaw.
 func (d datagram) frame(id uint32, at int, part []byte) []byte {
 	more := uint16(0)
 	if at+len(part) < len(d.transport) {
@@ -257,7 +257,7 @@ func (d datagram) ipv6(id uint32, at int, more uint16, part []byte) []byte {
 	if len(chain) > 0 {
 		first = chain[0]
 	}
-	for i := 0; i < len(chain); i += 8 { // each names the next one
+	for i := 0; i < len(chain); i += 8 { // each has the type of the next
 		if i+8 < len(chain) {
 			chain[i] = chain[i+8]
 		} else {
@@ -269,7 +269,7 @@ func (d datagram) ipv6(id uint32, at int, more uint16, part []byte) []byte {
 	return slices.Concat(ip, d.from.AsSlice(), d.to.AsSlice(), chain, part)
 }
 
-// theFrames repeats a test: its seed is in what it logs.
+// theFrames repeats a test: its log has the seed.
 var theFrames = flag.Uint64("frames", 0, "seed of the random frames")
 
 func TestWhatAnEndpointSendsArrivesIfItIsProper(t *testing.T) { generate(t, 30) }
@@ -287,7 +287,7 @@ func generate(t *testing.T, count int) {
 	c.program(rule("closed", 5, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort = front, store, 17, closedPort }),
 		rule("closed too", 6, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort = front, store, 6, closedPort }))
 	sender, receivers := c.pod(web1).wire(), []*wire{c.pod(web2).wire(), c.pod(db1).wire()}
-	const batch = 10 // datagrams; what the sockets on the way have room for
+	const batch = 10 // datagrams; the sockets on the path have room for these
 	for _, f := range []family{ipv4(), ipv6()} {
 		tally := map[string]int{}
 		for range (count + batch - 1) / batch {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files and the generated parts of docs/pipeline.md")
 
-// goldenObjects are shown to every feature.
+// goldenObjects are passed to every feature.
 var goldenObjects = []Object{
 	webBlue,
 	here(web1),
@@ -68,7 +68,7 @@ var goldenObjects = []Object{
 	rule("final-answers", 34, func(r *Rule) {
 		r.SrcGroup, r.Protocol, r.SrcPort, r.Allow, r.Ends = store, 6, 5432, true, EndsOut
 	}),
-	judged(endpoint("gone", webBlue, 9, 0), 5, JudgesIn|IsolatesIn), // on another node: its class alone counts
+	judged(endpoint("gone", webBlue, 9, 0), 5, JudgesIn|IsolatesIn), // on another node: only its class is used
 	Epoch{Number: 77},
 	Peer{vtep2},
 	TierRule{ID: "ns/any", Tier: PolicyTier, Out: true, Number: 1, Subjects: []uint16{5, 6}, AnyPeer: true},
@@ -86,13 +86,13 @@ var goldenObjects = []Object{
 	TierRule{ID: "cluster/nobody", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 6, Subjects: []uint16{5}},
 }
 
-// ownedBy has the node of a way out known, too.
+// ownedBy returns an Outside with its node set.
 func ownedBy(o Outside) Outside {
 	o.Own, o.Led = []netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}, []PortRange{{17, 30053, 30053}}
 	return o
 }
 
-// dump prints what is wanted as ovs-ofctl does, under a heading.
+// dump returns wanted flows as ovs-ofctl prints them, under a heading.
 func dump(heading string, w Wants) string {
 	var b strings.Builder
 	for _, m := range w.Meters {
@@ -110,7 +110,7 @@ func dump(heading string, w Wants) string {
 	return fmt.Sprintf("# %s\n", heading) + b.String()
 }
 
-// taken has each flow packed, which finds what the switch would refuse.
+// taken packs each flow, which finds those that the switch would refuse.
 func taken(t *testing.T, w Wants) {
 	t.Helper()
 	for _, f := range w.Flows {
@@ -147,13 +147,12 @@ func TestABridgeWithAnUplinkWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	}
 }
 
-// vlanText is what a bridge with an uplink wants for objects, and for the flood set
-// of the example.
+// vlanText returns what a bridge with an uplink needs for objects, and for the flood set of the example.
 func vlanText(p *Pipeline, objects ...Object) string {
 	return wantsText(p, append(objects, FloodSet{Network: vlanBlue.ID, Encap: VLAN, Tag: vlanBlue.Tag, Members: [][6]byte{vl1.MAC, vl3.MAC}})...)
 }
 
-// wantsText is what objects want in a switch, one after the other.
+// wantsText returns what objects need in a switch, one after the other.
 func wantsText(p *Pipeline, objects ...Object) (text string) {
 	for _, o := range objects {
 		text += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(p, o, portOf(o)))

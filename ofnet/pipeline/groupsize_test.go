@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// size is how many bytes the buckets of a group have.
+// size returns the bytes of a group's buckets.
 func size(g openflow.Group) (all int) {
 	for _, b := range g.Buckets {
 		all += b.Size()
@@ -16,7 +16,7 @@ func size(g openflow.Group) (all int) {
 	return all
 }
 
-// Whatever a group is for, as many as an object may have fit into a message.
+// For every kind of group, the largest number of buckets that an object may have fits into a message.
 func TestGroupsOfTheLargestObjectsFitIntoAMessage(t *testing.T) {
 	c := startCluster(t, web1)
 	n := c.pod(web1).node
@@ -72,7 +72,7 @@ func TestGroupsOfTheLargestObjectsFitIntoAMessage(t *testing.T) {
 	}
 }
 
-// Of the providers of a service of a tenant those of one version of IP are in a group, as many as there is room for.
+// A group of a tenant's service has as many providers of one IP family as there is room for.
 func TestAServiceHasAsManyProvidersAsFitIntoItsGroups(t *testing.T) {
 	s := Service{ID: "s", VRF: 1, Tag: 1, Ports: []ServicePort{
 		{Address: addr("10.1.1.200"), From: FromPods, Protocol: openflow.ProtoTCP, Port: 80, Target: 8080},

@@ -35,9 +35,9 @@ func TestAPortMaySpeakForItsOwnEndpointOnly(t *testing.T) {
 
 	t.Run("and what it forges is counted", func(t *testing.T) {
 		n, most, dumped := c.pod(web1).node, 0, ""
-		// The kernel's own router solicitations and the like are refused as well.
+		// The kernel's own router solicitations and the like are dropped, too.
 		if eventually(func() string {
-			n.forget() // which has what the datapath counted told to the flows
+			n.forget() // it adds the datapath's counts to the flows
 			dumped = n.Ofctl("dump-flows", bridge, fmt.Sprintf("table=%d,in_port=%d", tableGuard, c.pod(web1).port))
 			for line := range strings.Lines(dumped) {
 				if strings.Contains(line, "priority=10,") {
@@ -57,8 +57,8 @@ func TestAPortMaySpeakForItsOwnEndpointOnly(t *testing.T) {
 	})
 }
 
-// A neighbour advertisement, unicast as any other packet, tells its receiver
-// whom to send to. It must not speak of others.
+// A neighbour advertisement, unicast like any other packet, changes its receiver's neighbour cache. It must not be
+// about another endpoint's address.
 func TestAPodCannotAdvertiseAnAddressThatIsNotItsOwn(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	sender, receiver := c.pod(web1).wire(), c.pod(web2).wire()
@@ -66,7 +66,7 @@ func TestAPodCannotAdvertiseAnAddressThatIsNotItsOwn(t *testing.T) {
 	for _, victim := range []netip.Addr{webBlue.Gateway6, db2.IPv6, web2.IPv6} {
 		sender.send(advertFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, victim, "poison"))
 	}
-	for _, kind := range []byte{134, 137} { // as a router only would
+	for _, kind := range []byte{134, 137} { // types that only routers send
 		frame := advertFrame(web2.MAC, web1.MAC, web2.IPv6, web1.IPv6, web1.IPv6, "poison")
 		frame[14+40] = kind
 		sender.send(frame)
@@ -77,13 +77,13 @@ func TestAPodCannotAdvertiseAnAddressThatIsNotItsOwn(t *testing.T) {
 	if receiver.receive(soon, carrying("truth")) == nil {
 		t.Error("an advertisement of one's own address does not arrive")
 	}
-	// The kernel at the other end has not been told of another gateway.
+	// The kernel at the other end has not learned another gateway.
 	if out, err := c.pod(web2).exec("ip", "-6", "neigh", "show", webBlue.Gateway6.String()); err != nil || strings.Contains(out, "02:02:0a:01:01:01") {
 		t.Errorf("web2 believes in another gateway: %s %v", out, err)
 	}
 }
 
-// A server's answers give a client its address and its router.
+// The answers of a DHCP server set a client's address and router.
 func TestAPodCannotServeDHCP(t *testing.T) {
 	for _, pods := range [][2]Endpoint{{web1, web2}, {lan1, lan3}} {
 		server, client := pods[0], pods[1]
@@ -118,8 +118,8 @@ func TestAPodCannotServeDHCP(t *testing.T) {
 	}
 }
 
-// advertFrame is a solicited neighbour advertisement of a target, with the
-// sender's MAC as the target's, and a text that receivers ignore.
+// advertFrame returns a solicited neighbour advertisement of a target, with the sender's MAC as the target's, and
+// a text that receivers ignore.
 func advertFrame(dst, src mac, to, from, target netip.Addr, text string) []byte {
 	body := append([]byte{136, 0, 0, 0, 0xe0, 0, 0, 0}, target.AsSlice()...)
 	body = append(append(body, 2, 1), src[:]...)

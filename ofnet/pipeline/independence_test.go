@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// A driver replaces the flows of one object without looking at the others. That
-// is right only if no two objects ever want the same place in the switch.
+// A driver replaces the flows of one object without comparing them with others. That is correct only if no two
+// objects ever want the same place in the switch.
 func TestNoTwoNetworksOrEndpointsShareAFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := node1()
@@ -27,7 +27,7 @@ func TestNoTwoNetworksOrEndpointsShareAFlow(t *testing.T) {
 		for _, f := range p.Base().Flows {
 			owner[f.MatchKey()] = "base"
 		}
-		// Tenants share subnets and MACs; inside a tenant they are different.
+		// Tenants share subnets and MACs; within a tenant they differ.
 		tenants := rapid.IntRange(1, 3).Draw(t, "tenants")
 		networks := rapid.IntRange(1, 3).Draw(t, "networks")
 		var port uint32 = 10

@@ -35,7 +35,7 @@ func TestTablesAreNumberedAsTheyAreDeclaredAndPacketsMoveDown(t *testing.T) {
 	}
 }
 
-// An upgrade writes these tables beside those of the layout before.
+// An upgrade writes these tables beside those of the earlier layout.
 func TestNoTableButTheFirstIsOneOfTheLayoutBefore(t *testing.T) {
 	const lastBefore = 14
 	for _, table := range Tables()[1:] {
@@ -45,7 +45,7 @@ func TestNoTableButTheFirstIsOneOfTheLayoutBefore(t *testing.T) {
 	}
 }
 
-// Remote endpoints are most of what a switch holds.
+// Most flows of a switch are those of remote endpoints.
 func TestARemoteEndpointCostsThreeFlowsPerVersionOfIP(t *testing.T) {
 	perVersion := map[uint16]int{}
 	for _, f := range flowsOf(node1(), web2, 0) {
@@ -62,7 +62,7 @@ func TestARemoteEndpointCostsThreeFlowsPerVersionOfIP(t *testing.T) {
 	}
 }
 
-// Registers must not overlap, but for the two that SCRATCH is never used with.
+// Registers must not overlap, except the two that are never used together with SCRATCH.
 func TestRegistersDoNotOverlap(t *testing.T) {
 	taken := map[int]string{}
 	for _, r := range Registers() {

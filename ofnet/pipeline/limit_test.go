@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// The burst of tenMbps is a whole second of the rate, so that a machine that is busy for a
-// moment takes nothing away.
+// The burst of tenMbps is a whole second of the rate, so that a machine that is busy for a moment does not lower
+// the throughput.
 var tenMbps = Limits{Rate: 10_000, Burst: 10_000}
 
 func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAnEndpointSendsAndReceivesNoMoreThanItsLimit(t *testing.T) {
 	}
 }
 
-// passage is how much passed a meter in a time by the switch's clock.
+// passage is the traffic that passed a meter in a time by the switch's clock.
 type passage struct{ kbit, seconds float64 }
 
 func passedBetween(before, after openflow.MeterStats) passage {
@@ -52,8 +52,8 @@ func passedBetween(before, after openflow.MeterStats) passage {
 	return passage{float64(bytes) * 8 / 1000, (after.Duration - before.Duration).Seconds()}
 }
 
-// flood sends to an endpoint of another network more than the limit; it returns what passed the meter
-// before it dropped any, and what passed after that in a time.
+// flood sends to an endpoint of another network more than the limit; it returns what passed the meter before it
+// dropped anything, and what passed after that within the duration.
 func (p *pod) flood(to *pod, meter uint32, size int, duration time.Duration) (first, then passage) {
 	p.t.Helper()
 	frame, wire := udpFrame(AnycastMAC, p.MAC, to.IPv4, p.IPv4, strings.Repeat("x", size)), p.wire()
@@ -70,7 +70,7 @@ func (p *pod) flood(to *pod, meter uint32, size int, duration time.Duration) (fi
 		}
 		ended <- err
 	}()
-	// Who drops has given all that it had: a machine that is busy for a moment has made up for it by then.
+	// A meter that drops has used up its bucket: any traffic that a busy machine delayed was made up for by then.
 	dropping := func(from time.Duration) (now openflow.MeterStats) {
 		now = p.node.meter(p.t, meter)
 		if eventually(func() string {
@@ -93,8 +93,7 @@ func (p *pod) flood(to *pod, meter uint32, size int, duration time.Duration) (fi
 	return passedBetween(before, middle), passedBetween(middle, after)
 }
 
-// An endpoint beside a limited one, of the same group and network, is served
-// as if nobody was limited.
+// An endpoint beside a limited one, of the same group and network, is not limited.
 func TestALimitIsThatOfOneEndpoint(t *testing.T) {
 	p := node1()
 	var meters []uint32
@@ -121,7 +120,7 @@ func TestALimitIsThatOfOneEndpoint(t *testing.T) {
 	}
 }
 
-// Each direction has the smaller of what both have and what it has of its own.
+// Each direction has the smaller one of the common and its own limit.
 func TestEachDirectionHasTheSmallerLimit(t *testing.T) {
 	for _, c := range []struct {
 		limits         Limits
@@ -151,7 +150,7 @@ func TestEachDirectionHasTheSmallerLimit(t *testing.T) {
 	}
 }
 
-// Another rate is another meter with the same number, and nothing else.
+// Another rate changes the meter with the same number, and nothing else.
 func TestAnotherRateChangesNoFlow(t *testing.T) {
 	slow, fast := limited(here(web1), Limits{Rate: 1}), limited(here(web1), Limits{Rate: 1000})
 	a, b := wantsOf(node1(), slow, 5), wantsOf(node1(), fast, 5)
@@ -175,7 +174,7 @@ func TestABurstHoldsAPacketAndWhatComesBetweenTwoRefills(t *testing.T) {
 		{Limits{Rate: 10_485, Burst: 16}, 525},                    // a packet of 64 KiB
 		{Limits{Rate: 104_857}, 26_214},                           // 250 ms
 		{Limits{Rate: 10_737_418, Burst: 2000}, 107_374},          // 10 ms
-		{Limits{Rate: math.MaxUint32, Burst: 85_901}, 42_949_672}, // as far as a meter goes
+		{Limits{Rate: math.MaxUint32, Burst: 85_901}, 42_949_672}, // the largest of a meter
 		{Limits{Rate: 1, Burst: 85_901}, 85_901},
 	} {
 		if got := c.limits.bucket(c.limits.Rate); got != c.bucket {
@@ -184,8 +183,7 @@ func TestABurstHoldsAPacketAndWhatComesBetweenTwoRefills(t *testing.T) {
 	}
 }
 
-// What is marked is every packet of IP and nothing else, and the mark is seen
-// on the way between the nodes.
+// Every IP packet and no other is marked, and the mark is visible on the underlay.
 func TestWhatAnEndpointSendsIsMarkedInsideAndOutside(t *testing.T) {
 	const expedited = 46
 	c := startCluster(t, limited(web1, Limits{DSCP: expedited}), web2)
@@ -203,15 +201,14 @@ func TestWhatAnEndpointSendsIsMarkedInsideAndOutside(t *testing.T) {
 			t.Errorf("the tunnel's header around %q: %x, want DSCP %d", text, got, expedited)
 		}
 	}
-	// What comes back is another's.
+	// Packets in the other direction are another endpoint's.
 	receiver.send(udpFrame(web1.MAC, web2.MAC, web1.IPv4, web2.IPv4, "back"))
 	if got := sender.receive(soon, carrying("back")); got == nil || got[15] != 0 {
 		t.Errorf("got %x, want no DSCP", got)
 	}
 }
 
-// The switch must report meters as they were written, or they are written anew
-// by every audit.
+// The switch must report meters as they were written, or every audit would write them again.
 func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
 	c := startCluster(t, limited(web1, Limits{Rate: math.MaxUint32, Burst: 2}), limited(db1, Limits{Rate: 1}))
 	n := c.nodes[0]
@@ -234,7 +231,7 @@ func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
 	}
 }
 
-// What an endpoint asks, floods or is answered takes no share of those at the next thousand ports.
+// An endpoint's meters for queries, floods and answers are not shared with endpoints at the next thousand ports.
 func TestPortsOfANodeHaveMetersOfTheirOwn(t *testing.T) {
 	seen := map[uint32]uint32{}
 	for port := uint32(1); port <= 1024; port++ {

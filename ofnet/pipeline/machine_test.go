@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// atMachine is a service at the addresses of the machine beyond the host's port.
+// atMachine returns a service at the addresses of the machine beyond the host's port.
 func atMachine(providers ...Endpoint) Service {
 	s := serving(FromPods, addressesOf(providers...), beyond...)
 	for i := range s.Ports {
@@ -31,7 +31,7 @@ while True:
     udp.sendto(("host " + a[0] + "\n").encode(), a)
 `
 
-// fromPort asks from a port.
+// fromPort sends a request from a port.
 const fromPort = `
 import socket, sys
 own, source, to, port = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -44,8 +44,9 @@ s.send(b"hello")
 print(s.recv(100).split()[0].decode())
 `
 
-// A service has the address of a machine, and there its ports; all else there is the machine's: other ports, pings,
-// datagrams in fragments, and what answers a process of the machine that asks from a port of the service's number.
+// A service at the address of a machine gets only its own ports there; everything else goes to the machine: other
+// ports, pings, datagrams in fragments, and answers to requests that a process of the machine sends from a port
+// with the service's number.
 func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 	db := knownOutside(db1)
 	c := startCluster(t, knownOutside(web1), db, web2)
@@ -97,7 +98,7 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 			}
 		}
 	}
-	// A process of the machine is a provider, at the very address and port.
+	// A provider may be a process of the machine, at the very address and port.
 	s := atMachine()
 	s.Ports = nil
 	for _, at := range beyond {
@@ -109,7 +110,7 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 			t.Errorf("the machine's own process serves at %s: %q", at, got)
 		}
 	}
-	// The machine has the ports again as soon as there is no service.
+	// The machine gets the ports again as soon as the service is removed.
 	c.program(wayOut)
 	for _, at := range beyond {
 		if got := c.pod(db).requests(at, "tcp", 80, "hello"); !strings.Contains(got, "refused") {
@@ -124,8 +125,8 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 	}
 }
 
-// Nobody gets by the machine what its service does not let him: whom it does not serve is silence, also in fragments, and a service without
-// providers refuses.
+// The machine's address does not extend the clients of a service: packets of clients that it does not serve are
+// dropped, also fragments, and a service without providers refuses.
 func TestAtTheAddressOfAMachineAServiceServesWhomItServesElsewhere(t *testing.T) {
 	db, other := knownOutside(db1), knownOutside(endpoint("db3", dbBlue, 3, front))
 	c := startCluster(t, web1, db, other)

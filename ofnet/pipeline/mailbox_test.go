@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mailbox sends frames and compares what arrives at all wires with what should.
+// mailbox sends frames and compares those that arrive at all wires with the expected ones.
 type mailbox struct {
 	wires   []*wire
 	letters map[string]*letter // by id
-	late    map[string]bool    // of earlier worlds, which may still arrive: a switch keeps fragments for a while
+	late    map[string]bool    // ids of earlier worlds, which may still arrive: a switch keeps fragments for a while
 	open    int                // arrivals to wait for
 	sent    int
 }
 
-// letter is a frame under way.
+// letter is a frame on its way.
 type letter struct {
 	probe probeFrame
 	fate
-	may map[int][]byte // at all of these, or not
+	may map[int][]byte // may also arrive at these
 	at  []int          // where it has arrived
 }
 
 var letterID = regexp.MustCompile(`<\d+\.\d+>`)
 
-// exchange sends frames and reads what comes of them. Where each whole one has arrived is told, in
+// exchange sends frames and reads what arrives. It returns where each one, or its first fragment, has arrived, in
 // the order of the frames.
 func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived [][]int) {
 	t.Helper()
@@ -45,7 +45,7 @@ func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived
 			l := &letter{probe: p, fate: w.fate(p, frame)}
 			if part == 0 {
 				firsts = append(firsts, l)
-			} else { // of no use without the first one
+			} else { // useless without the first one
 				l.may = w.without(p, frame).anywhere()
 			}
 			m.letters[id] = l
@@ -53,12 +53,12 @@ func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived
 			m.wires[p.from].send(frame)
 			since++
 		}
-		if since >= 15 { // what the sockets on the way have room for
+		if since >= 15 { // the sockets on the path have room for these
 			m.read(t, soon)
 			since = 0
 		}
 		if t.Failed() {
-			break // each thing that is missing is waited for
+			break // each missing frame costs a wait
 		}
 	}
 	m.read(t, soon)
@@ -68,7 +68,7 @@ func (m *mailbox) exchange(t *testing.T, w *world, probes []probeFrame) (arrived
 	return arrived
 }
 
-// forget begins with the letters of another world.
+// forget drops the letters of an earlier world.
 func (m *mailbox) forget() {
 	for id, l := range m.letters {
 		if len(l.may) > 0 || l.none {
@@ -78,14 +78,14 @@ func (m *mailbox) forget() {
 	m.letters = map[string]*letter{}
 }
 
-// anywhere is where a frame may arrive.
+// anywhere returns all places at which a frame may arrive.
 func (f fate) anywhere() map[int][]byte {
 	all := maps.Clone(f.must)
 	maps.Copy(all, f.oneOf)
 	return all
 }
 
-// missing is how often a letter still has to arrive.
+// missing returns how many arrivals of a letter are still due.
 func (l *letter) missing() (count int) {
 	if len(l.oneOf) > 0 && !l.none && len(l.at) == 0 {
 		count++
@@ -98,7 +98,7 @@ func (l *letter) missing() (count int) {
 	return count
 }
 
-// read reads until everything that should has arrived, or for so long.
+// read reads until all expected frames have arrived, or the time limit is over.
 func (m *mailbox) read(t *testing.T, limit time.Duration) {
 	t.Helper()
 	buffer := make([]byte, 2048)

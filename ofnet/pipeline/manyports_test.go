@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// manyPorts is a service of n ports at each of some addresses, with other providers for those outside.
+// manyPorts returns a service of n ports at each of some addresses, with other providers for external clients.
 func manyPorts(n int) Service {
 	o := Service{ID: "k8s/blue/shop/many", VRF: blueVRF, Tag: webBlue.Tag, Inner: wayOut.Prefixes()}
 	for i := range n {
@@ -27,7 +27,8 @@ func manyPorts(n int) Service {
 	return o
 }
 
-// Of many times as many ports, a service costs that much more. What compares each port with each costs the square.
+// The cost of a service is proportional to its number of ports; comparing each port with each would cost its
+// square.
 func TestAServiceCostsAsMuchAsItHasPorts(t *testing.T) {
 	const few, times, turns = 16, 24, 3
 	p := New(Config{TunnelPort: 1, LocalVTEP: vtep1})

@@ -6,17 +6,18 @@ import (
 	"testing"
 )
 
-// Thousands of rules at once, each about a little of what endpoints send, so that many of them decide something. What
-// is sent fits one of them, or misses it by a port; the oracle looks at all of them one after the other.
+// Thousands of rules at once, each matching a little of what endpoints send, so that many of them decide about
+// some packet. Each packet matches one of them, or misses it by a port; the oracle evaluates all of them one after
+// the other.
 
-// A policy of thousands, and how much is sent under it.
+// The number of rules, and of packets under them.
 const (
 	thousands   = 4000
 	underThem   = 400
 	portsOfThem = 40
 )
 
-// judgedByThousands has endpoints of a world talk under so many rules that a switch cannot try them in turn.
+// judgedByThousands sends packets in a world with so many rules that a switch cannot evaluate them in turn.
 func (c *cluster) judgedByThousands(t *testing.T, w *world, m *mailbox) {
 	m.forget()
 	w.rules = nil
@@ -38,7 +39,7 @@ func (c *cluster) judgedByThousands(t *testing.T, w *world, m *mailbox) {
 	}
 }
 
-// narrowRule is about one port, or pings, and about groups or a few addresses on either side.
+// narrowRule returns a rule for one port, or pings, and groups or a few addresses on either side.
 func (w *world) narrowRule(number int) Rule {
 	r := w.rand
 	rule := Rule{ID: fmt.Sprint("narrow", number), Priority: 1 + r.IntN(MaxPriority), Allow: chance(r, 50), Protocol: pick[uint8](r, 1, 6, 6, 17, 17, 132)}
@@ -59,7 +60,7 @@ func (w *world) narrowRule(number int) Rule {
 
 func (w *world) portOfThem() uint16 { return uint16(1 + w.rand.IntN(portsOfThem)) }
 
-// side is who a rule is about: a group, everybody, or who has addresses like an endpoint's.
+// side returns one side of a rule: a group, anyone, or addresses like an endpoint's.
 func (w *world) side(is4 bool) (group uint16, at netip.Prefix) {
 	for _, a := range pick(w.rand, w.endpoints...).addresses() {
 		if a.Is4() == is4 && chance(w.rand, 50) {
@@ -69,7 +70,8 @@ func (w *world) side(is4 bool) (group uint16, at netip.Prefix) {
 	return uint16(w.rand.IntN(4)), netip.Prefix{}
 }
 
-// ruledProbes are packets that would arrive without rules, each between ports that a rule about its ends is about.
+// ruledProbes returns packets that would arrive without rules, each between ports that a rule for its ends
+// matches.
 func (w *world) ruledProbes(count int) (all []probeFrame) {
 	for tries := 0; len(all) < count && tries < 100*count; tries++ {
 		from := w.rand.IntN(len(w.endpoints))
@@ -81,7 +83,8 @@ func (w *world) ruledProbes(count int) (all []probeFrame) {
 	return all
 }
 
-// ruledProbe is about the first rule from any place in the list that an endpoint's packets to an address can fit.
+// ruledProbe returns a packet for the first rule, from a random place in the list on, that packets of an endpoint
+// to an address can match.
 func (w *world) ruledProbe(from int, to netip.Addr) (probeFrame, bool) {
 	r := w.rand
 	p := probeFrame{from: from, to: to}
@@ -107,8 +110,8 @@ func (w *world) ruledProbe(from int, to netip.Addr) (probeFrame, bool) {
 	return p, false
 }
 
-// fitsBetween tells whether a rule is about a packet on its way to the endpoint that has its address; several may. It is
-// asked a million times, and copies nothing.
+// fitsBetween reports whether a rule matches a packet to an endpoint with its address; there may be several. It is
+// called a million times, and copies nothing.
 func (w *world) fitsBetween(r *Rule, p *probeFrame) bool {
 	from := &w.endpoints[p.from]
 	for i := range w.endpoints {
@@ -119,7 +122,7 @@ func (w *world) fitsBetween(r *Rule, p *probeFrame) bool {
 	return false
 }
 
-// deciding are the rules of the highest priority about one of the packets.
+// deciding returns the rules of the highest priority that match one of the packets.
 func (w *world) deciding(probes []probeFrame) map[string]bool {
 	all := map[string]bool{}
 	for _, p := range probes {

@@ -68,7 +68,7 @@ func MetersOf(port uint32) uint32 { return port % sharedMeters }
 // NamesMAC is the MAC of the name server's link. The link needs no ARP: packets from it are addressed by IP.
 var NamesMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x01}
 
-// NamesPrefixes are the addresses on the link of the name server, for IPv4 and IPv6.
+// NamesPrefixes returns the addresses on the link of the name server, for IPv4 and IPv6.
 func NamesPrefixes() [2]netip.Prefix {
 	return [2]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd63:6f6e:7469:7600::/64")}
 }

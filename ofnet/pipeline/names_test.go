@@ -11,8 +11,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// withNames gives the node of a pod a name server that answers whatever is asked
-// with a text: who has asked.
+// withNames gives the node of a pod a name server that answers every query with the asking address as text.
 func (c *cluster) withNames(of Endpoint) {
 	c.t.Helper()
 	n := c.pod(of).node
@@ -39,12 +38,12 @@ ovs-vsctl --db="unix:$5" --timeout=60 add-port br-int names -- set interface nam
 	answer := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
 		reply := new(dns.Msg).SetReply(m)
 		reply.Answer = []dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: m.Question[0].Name, Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: []string{w.RemoteAddr().Network() + " " + host(w.RemoteAddr())}}}
-		_ = w.WriteMsg(reply) // who asked may have gone
+		_ = w.WriteMsg(reply) // the client may have gone
 	})
 	for _, prefix := range p {
 		at := netip.AddrPortFrom(NamesServer(prefix), dnsPort).String()
 		udp, tcp := &dns.Server{Handler: answer}, &dns.Server{Handler: answer}
-		// The first socket of all decides what Go believes to be there; it needs a loopback.
+		// Go determines the network's abilities with the first socket; it needs a loopback for that.
 		err := server.inside(func() (err error) {
 			if udp.PacketConn, err = net.ListenPacket("udp", at); err != nil {
 				return err
@@ -81,7 +80,7 @@ func host(a net.Addr) string {
 	return h
 }
 
-// asks returns what a pod is told by a name server.
+// asks returns the answer of a name server to a pod.
 func (p *pod) asks(network string, server netip.Addr) string {
 	p.t.Helper()
 	var reply *dns.Msg
@@ -96,8 +95,7 @@ func (p *pod) asks(network string, server netip.Addr) string {
 	return reply.Answer[0].(*dns.TXT).Txt[0]
 }
 
-// Endpoints of two tenants with one address ask the gateway, and the server
-// knows who they are.
+// Endpoints of two tenants with one address query the gateway, and the server can distinguish them.
 func TestTheNameServerKnowsWhoAsks(t *testing.T) {
 	c := startCluster(t, web1, red1, db1)
 	c.withNames(web1)
@@ -115,7 +113,7 @@ func TestTheNameServerKnowsWhoAsks(t *testing.T) {
 	}
 }
 
-// The server's addresses are nobody's to use, and nothing but names passes.
+// No endpoint can use the server's addresses, and only DNS passes.
 func TestNothingButNamesPassesToTheNameServer(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	c.withNames(web1)
@@ -149,7 +147,7 @@ func TestNothingButNamesPassesToTheNameServer(t *testing.T) {
 	}
 }
 
-// A question is metered, as what its port asks, and so is no other packet.
+// A query passes the meter for queries of its port, and no other packet does.
 func TestQuestionsPassAMeterOfTheirPort(t *testing.T) {
 	c := startCluster(t, web1, red1)
 	c.withNames(web1)

@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// question is a frame that asks who has an address.
+// question is a frame that asks for the MAC of an address.
 type question struct {
 	name  string
 	frame []byte
-	owner mac // who shall answer; zero: nobody
+	owner mac // expected in the answer; zero: no answer
 }
 
-// ask sends the questions of one pod and compares each answer with want. A
-// question that nobody shall answer is followed by one for the gateway, whose
-// answer must come first.
+// ask sends the questions of one pod and checks each answer. A question without an answer is followed by one for
+// the gateway, whose answer must come first.
 func ask(t *testing.T, w *wire, questions []question, isAnswer func([]byte) bool, fence question, check func(*testing.T, question, []byte)) {
 	for _, q := range questions {
 		t.Run(q.name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestNeighbourSolicitationsAreAnsweredWithTheOwnersMAC(t *testing.T) {
 	})
 }
 
-// advertisementFrame is what RFC 4861 wants as the answer to a solicitation.
+// advertisementFrame returns the answer to a solicitation after RFC 4861.
 func advertisementFrame(q question) []byte {
 	asker, from, target := mac(q.frame[6:12]), netip.AddrFrom16([16]byte(q.frame[22:38])), netip.AddrFrom16([16]byte(q.frame[62:78]))
 	flags := byte(0x60)
@@ -117,11 +116,11 @@ func advertisementFrame(q question) []byte {
 	return ipv6Frame(asker, q.owner, from, target, 58, 255, 2, body)
 }
 
-// Linux itself must believe what the switch says.
+// Linux must accept the switch's answer.
 func TestTheKernelFindsATakenIPv6AddressTaken(t *testing.T) {
 	c := startCluster(t, web1)
 	c.know(web2)
-	// The kernel asks once, and an answer that comes a second later is too late for it: it is to ask more often.
+	// The kernel asks once, and ignores an answer that arrives a second later: here it asks more often.
 	if out, err := c.pod(web1).exec("sysctl", "-w", "net.ipv6.conf.eth0.dad_transmits=5"); err != nil {
 		t.Fatal(out, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Behind the wires of the endpoints are those of who is no endpoint: where nodes
-// route, the host of each node, and on VLANs two routers outside.
+// Wires of others than endpoints follow those of endpoints: where nodes route, the host of each node, and on VLANs
+// two external routers.
 const (
 	hosts   = plugs     // and the nodes behind it
 	borders = plugs + 3 // two
@@ -17,27 +17,27 @@ const (
 	hostPort = 8
 )
 
-// hostOf is the way out of a node.
+// hostOf returns the Outside of a node.
 func hostOf(node int) Outside {
 	o := wayOut
 	o.MAC[5] = byte(node)
 	return o
 }
 
-// routerOf is a node among the routers outside.
+// routerOf returns a node as one of the routers.
 func routerOf(node int) Router {
 	n := byte(node + 1)
 	return Router{ID: "router", MAC: mac{2, 2, 192, 0, 2, n}, IPv4: netip.AddrFrom4([4]byte{192, 0, 2, n})}
 }
 
-// borderOf is a router outside.
+// borderOf returns an external router.
 func borderOf(number int) Router {
 	n := byte(number + 101)
 	return Router{ID: "border", MAC: mac{2, 2, 192, 0, 2, n}, IPv4: netip.AddrFrom4([4]byte{192, 0, 2, n})}
 }
 
-// waysOut are what a node has of this: its host, or the routers and the routes by them.
-// Routes to the endpoints of other nodes lead to these nodes.
+// waysOut returns the objects of a node for this: its host, or the routers and the routes through them. Routes to
+// endpoints of other nodes lead to these nodes.
 func (w *world) waysOut(n *node) (all []Object) {
 	self := slices.Index([]netip.Addr{vtep1, vtep2, vtep3}, n.vtep)
 	if !w.landscape.routes() {
@@ -68,7 +68,7 @@ func (w *world) waysOut(n *node) (all []Object) {
 	return all
 }
 
-// nextHop is the address of a router for packets like one.
+// nextHop returns the address of a router for packets of an IP family.
 func nextHop(r Router, like netip.Addr) netip.Addr {
 	if like.Is6() {
 		return r.LinkLocal()
@@ -76,8 +76,8 @@ func nextHop(r Router, like netip.Addr) netip.Addr {
 	return r.IPv4
 }
 
-// goesOut is what a node does with a packet for nobody of the tenant: it is for the
-// host, or for one of the routers outside.
+// goesOut sets the fate of a packet for an address that no endpoint of the tenant has: it goes to the host, or to
+// one of the external routers.
 func (w *world) goesOut(p probeFrame, frame []byte, f *fate) {
 	if !w.allows(p, w.groupOf(p.from), 0) {
 		return
@@ -98,7 +98,7 @@ func (w *world) goesOut(p probeFrame, frame []byte, f *fate) {
 	f.must[hosts+node] = withSource(routedFrom(frame, AnycastMAC, hostOf(node).MAC), w.outsideAddress(p.from, p.to))
 }
 
-// outsideAddress is what an endpoint's host knows it by.
+// outsideAddress returns the address by which its host knows an endpoint.
 func (w *world) outsideAddress(endpoint int, like netip.Addr) netip.Addr {
 	if like.Is6() {
 		return OutsideAddress(wayOut.Prefix6, uint32(10+endpoint))
@@ -106,7 +106,7 @@ func (w *world) outsideAddress(endpoint int, like netip.Addr) netip.Addr {
 	return OutsideAddress(wayOut.Prefix, uint32(10+endpoint))
 }
 
-// probesFromOutside are from the hosts or the routers outside to every endpoint.
+// probesFromOutside returns probes from the hosts or the external routers to every endpoint.
 func (w *world) probesFromOutside() (all []probeFrame) {
 	if !w.landscape.routes() {
 		return nil
@@ -138,7 +138,7 @@ func (w *world) probesFromOutside() (all []probeFrame) {
 	return all
 }
 
-// comesIn is what becomes of a packet from outside.
+// comesIn sets the fate of a packet from outside.
 func (w *world) comesIn(p probeFrame, frame []byte, got map[int][]byte) {
 	for i, e := range w.endpoints {
 		for _, a := range e.addresses() {
@@ -147,7 +147,7 @@ func (w *world) comesIn(p probeFrame, frame []byte, got map[int][]byte) {
 					w.deliver(p, i, routed(frame, e.MAC), got)
 				}
 			} else if p.to == w.outsideAddress(i, a) {
-				p := p // the rules know the endpoint's own address
+				p := p // rules match the endpoint's own address
 				p.to = a
 				w.deliver(p, i, withMACs(withDestination(frame, a), AnycastMAC, e.MAC), got)
 			}

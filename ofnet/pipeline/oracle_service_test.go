@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// firstPort and what is above it are ports of clients of services, each used once.
+// firstPort is the first port of clients of services, each of which is used once.
 const firstPort = 20000
 
 // talk is a connection to a service, or datagrams between two ports.
@@ -14,22 +14,22 @@ type talk struct {
 	service  int
 	port     ServicePort
 	sport    uint16
-	provider int  // -1: nobody knows yet
-	answered bool // the client has had an answer
+	provider int  // -1: not known yet
+	answered bool // the client has got an answer
 }
 
 func (w *world) isService(vrf uint16, a netip.Addr) bool { return w.serviceAt(vrf, a) >= 0 }
 
-// serviceAt is the number of the service at an address; -1: there is none.
+// serviceAt returns the number of the service at an address; -1 if there is none.
 func (w *world) serviceAt(vrf uint16, a netip.Addr) int {
 	return slices.IndexFunc(w.services, func(s Service) bool { return s.VRF == vrf && vipOf(s) == a })
 }
 
-// vipOf is the one address that services of a world have.
+// vipOf returns the address of a service; in these worlds it has only one.
 func vipOf(s Service) netip.Addr { return s.Ports[0].Address }
 
-// inReach tells whether endpoints are clients of a service, and may be its providers: in a
-// bridged network its members are, elsewhere who has a gateway.
+// inReach reports whether an endpoint is a client of a service, and may be its provider: in a bridged network its
+// members are, elsewhere endpoints with a gateway.
 func (w *world) inReach(s Service, e Endpoint) bool {
 	if s.Mode.Bridged() {
 		return s.Tag == e.Tag && like(e, vipOf(s)).IsValid()
@@ -37,7 +37,7 @@ func (w *world) inReach(s Service, e Endpoint) bool {
 	return s.VRF == e.VRF && like(e, vipOf(s)).IsValid() && w.in(e).routes(vipOf(s))
 }
 
-// like is the address of an endpoint that is of the same version of IP as another.
+// like returns the address of an endpoint of the IP family of another address.
 func like(e Endpoint, a netip.Addr) netip.Addr {
 	if a.Is4() {
 		return e.IPv4
@@ -45,7 +45,7 @@ func like(e Endpoint, a netip.Addr) netip.Addr {
 	return e.IPv6
 }
 
-// asItself is the address from which a provider gets what it asks itself.
+// asItself returns the source address that a provider sees in its own requests to the service.
 func asItself(s Service) netip.Addr {
 	if s.Mode.Bridged() {
 		return vipOf(s)
@@ -53,9 +53,9 @@ func asItself(s Service) netip.Addr {
 	return familyOf(vipOf(s)).hairpinAddress()
 }
 
-// served is what becomes of a packet for a service: a ping is answered, a connection
-// keeps its provider, and a new one gets any. What nobody serves is the agent's, and
-// there is none here.
+// served sets the fate of a packet for a service, and reports whether it is one: a ping is answered, a connection
+// keeps its provider, and a new one gets any. Packets for a service without providers go to the agent, which does
+// not run here.
 func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
 	if w.hairpinned(p, frame, f) {
 		return true
@@ -98,8 +98,8 @@ func (w *world) served(p probeFrame, frame []byte, f *fate) bool {
 	return true
 }
 
-// translated is a request as a provider gets it, nil if the rules are against it: they know
-// client and provider only.
+// translated returns a request as its provider gets it, nil if the rules deny it: they match client and provider
+// only.
 func (w *world) translated(p probeFrame, frame []byte, provider int, t talk) []byte {
 	e, s := w.endpoints[provider], w.services[t.service]
 	p.to, p.dst = like(e, p.to), t.port.Target
@@ -113,8 +113,7 @@ func (w *world) translated(p probeFrame, frame []byte, provider int, t talk) []b
 	return frame
 }
 
-// carried is a frame on its way from a client to a provider: bridged, or routed by one
-// node, or by both.
+// carried returns a frame after its way from a client to a provider: bridged, or routed by one node, or by both.
 func (w *world) carried(s Service, client, provider int, frame []byte) []byte {
 	from, to := w.endpoints[client].MAC, w.endpoints[provider].MAC
 	switch {
@@ -126,7 +125,7 @@ func (w *world) carried(s Service, client, provider int, frame []byte) []byte {
 	return routed(frame, to)
 }
 
-// fromService is what a provider answers, as the client gets it.
+// fromService translates the answer of a provider to what the client gets.
 func (w *world) fromService(p probeFrame, frames map[int][]byte) {
 	for _, t := range w.talks {
 		if t.answers(p) && like(w.endpoints[t.client], p.to) == p.to && w.endpoints[t.client].VRF == w.endpoints[p.from].VRF {
@@ -141,7 +140,7 @@ func (t talk) answers(p probeFrame) bool {
 	return t.provider == p.from && t.port.Protocol == p.protocol && t.port.Target == p.src && t.sport == p.dst
 }
 
-// hairpinned is what a provider answers to itself.
+// hairpinned sets the fate of a provider's answer to itself, and reports whether it is one.
 func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) bool {
 	e := w.endpoints[p.from]
 	for _, t := range w.talks {
@@ -158,7 +157,7 @@ func (w *world) hairpinned(p probeFrame, frame []byte, f *fate) bool {
 	return false
 }
 
-// newTalks are from some endpoints to every service, each with ports of its own.
+// newTalks returns connections from some endpoints to every service, each with a port of its own.
 func (w *world) newTalks() (all []talk) {
 	for number, s := range w.services {
 		for i, e := range w.endpoints {
@@ -171,14 +170,13 @@ func (w *world) newTalks() (all []talk) {
 	return all
 }
 
-// request is the next packet of the client, the first one again as long as nobody
-// has answered.
+// request returns the next packet of the client; until the first answer, that is the first packet.
 func (w *world) request(t talk) probeFrame {
 	return w.sized(probeFrame{from: t.client, to: vipOf(w.services[t.service]), protocol: t.port.Protocol, src: t.sport, dst: t.port.Port,
 		syn: !t.answered, ack: t.answered})
 }
 
-// answer is what the provider says to it.
+// answer returns the provider's answer.
 func (w *world) answer(t talk) probeFrame {
 	s := w.services[t.service]
 	p := probeFrame{from: t.provider, to: like(w.endpoints[t.client], vipOf(s)), protocol: t.port.Protocol, src: t.port.Target, dst: t.sport,
@@ -189,9 +187,9 @@ func (w *world) answer(t talk) probeFrame {
 	return w.sized(p)
 }
 
-// sized is a packet with some data, or with nothing if it is to open a TCP connection. What
-// a datagram in fragments is for is known if it is of a connection, or if there is one UDP port;
-// nobody sends them to himself.
+// sized gives a packet some data, or none if it opens a TCP connection. A fragmented datagram can be assigned to a
+// service's port if it belongs to a connection, or if there is only one UDP port; providers do not send fragments
+// to themselves.
 func (w *world) sized(p probeFrame) probeFrame {
 	room := probeMTU - 20 - len(p.header())
 	if p.to.Is6() {
@@ -213,7 +211,7 @@ func (w *world) sized(p probeFrame) probeFrame {
 	return p
 }
 
-// onlyOneUDP tells whether a service of a world has one UDP port.
+// onlyOneUDP reports whether a service of a world has exactly one UDP port.
 func onlyOneUDP(s Service) bool {
 	isUDP := func(p ServicePort) bool { return p.Protocol == 17 }
 	return len(slices.DeleteFunc(slices.Clone(s.Ports), func(p ServicePort) bool { return !isUDP(p) })) == 1

@@ -7,14 +7,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// fate is what becomes of a frame: at which wires it arrives, and how it looks there.
+// fate is the expected outcome of a frame: the wires at which it arrives, and its content there.
 type fate struct {
 	must  map[int][]byte // at all of these
-	oneOf map[int][]byte // at just one of these
+	oneOf map[int][]byte // at exactly one of these
 	none  bool           // or at none of oneOf
 }
 
-// fate is the oracle.
+// fate returns the oracle's answer.
 func (w *world) fate(p probeFrame, frame []byte) fate {
 	f := fate{must: map[int][]byte{}}
 	if p.from >= plugs {
@@ -38,14 +38,14 @@ func (w *world) fate(p probeFrame, frame []byte) fate {
 	return f
 }
 
-// without is who could get a frame if there were no rules.
+// without returns the fate of a frame if there were no rules.
 func (w *world) without(p probeFrame, frame []byte) fate {
 	lawless := *w
 	lawless.lawless = true
 	return lawless.fate(p, frame)
 }
 
-// bridged finds receivers by their MAC. Who is not known on a VLAN is outside.
+// bridged finds receivers by their MAC. On a VLAN, unknown ones are outside.
 func (w *world) bridged(p probeFrame, in Network, frame []byte, got map[int][]byte) {
 	for i, e := range w.endpoints {
 		if e.Network == in.ID && e.MAC == p.toMAC {
@@ -58,8 +58,8 @@ func (w *world) bridged(p probeFrame, in Network, frame []byte, got map[int][]by
 	}
 }
 
-// flooded is for all of a network. On a VLAN that includes who is outside, and has no group: what its sender may not
-// send there does not leave its node.
+// flooded delivers to the whole network. On a VLAN that includes hosts outside, which have no group: what its
+// sender may not send to them does not leave its node.
 func (w *world) flooded(p probeFrame, in Network, frame []byte, got map[int][]byte) {
 	leaves := in.Encap == VXLAN || w.allows(p, w.groupOf(p.from), 0)
 	for i, e := range w.endpoints {
@@ -69,8 +69,8 @@ func (w *world) flooded(p probeFrame, in Network, frame []byte, got map[int][]by
 	}
 }
 
-// switched stays in its network. Where there are routers between nodes, who is on another
-// one is reached by them, also at the MAC that he had on the sender's node.
+// switched delivers within the network. With routers between nodes, endpoints of other nodes are reached by those,
+// also at the MAC that they had on the sender's node.
 func (w *world) switched(p probeFrame, in Network, frame []byte, f *fate) {
 	for i, e := range w.endpoints {
 		switch {
@@ -83,7 +83,7 @@ func (w *world) switched(p probeFrame, in Network, frame []byte, f *fate) {
 	}
 }
 
-// routed goes to a gateway's or a service's own address, to an endpoint, or away.
+// routed delivers to the address of a gateway or service, to an endpoint, or outside.
 func (w *world) routed(p probeFrame, frame []byte, f *fate) {
 	if w.served(p, frame, f) {
 		return
@@ -112,7 +112,7 @@ func (w *world) routed(p probeFrame, frame []byte, f *fate) {
 
 func (p probeFrame) isPing() bool { return p.protocol == openflow.ProtoICMP }
 
-// echoed is the answer to a ping for something that is no host.
+// echoed returns the switch's answer to a ping.
 func echoed(frame []byte) []byte {
 	src, dst := ends(frame)
 	at, kind := 34, byte(0)
@@ -124,7 +124,7 @@ func echoed(frame []byte) []byte {
 	return withMACs(replaced(out, hops, []byte{freshTTL}, sums...), AnycastMAC, mac(frame[6:12]))
 }
 
-// ends are the addresses in a frame.
+// ends returns the addresses in a frame.
 func ends(frame []byte) (src, dst netip.Addr) {
 	if isIPv6(frame) {
 		return netip.AddrFrom16([16]byte(frame[22:38])), netip.AddrFrom16([16]byte(frame[38:54]))
@@ -132,7 +132,7 @@ func ends(frame []byte) (src, dst netip.Addr) {
 	return netip.AddrFrom4([4]byte(frame[26:30])), netip.AddrFrom4([4]byte(frame[30:34]))
 }
 
-// routes tells whether a network has a gateway for packets to an address.
+// routes reports whether a network has a gateway for packets to an address.
 func (n Network) routes(to netip.Addr) bool {
 	return n.Gateway.IsValid() && to.Is4() || n.Gateway6.IsValid() && to.Is6()
 }
@@ -145,8 +145,7 @@ func (w *world) isGateway(a netip.Addr) bool {
 	})
 }
 
-// answered is what becomes of an ARP request: the owner's answer, or the
-// question to everybody.
+// answered sets the fate of an ARP request: the answer with the owner's MAC, or the flooded request.
 func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]byte) {
 	owners := map[netip.Addr]mac{}
 	if in.Mode == Routed && in.Gateway.IsValid() {
@@ -168,9 +167,9 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 	service := owner == AnycastMAC && in.Mode.Bridged()
 	sender := w.endpoints[p.from]
 	switch {
-	case in.Encap == VLAN && in.Mode.Bridged() && p.to == sender.IPv4: // hosts outside may want to know
+	case in.Encap == VLAN && in.Mode.Bridged() && p.to == sender.IPv4: // announced to hosts outside
 		w.flooded(p, in, frame, got)
-	case in.Mode != BridgedFlood && p.to == sender.IPv4: // nobody's business
+	case in.Mode != BridgedFlood && p.to == sender.IPv4: // dropped
 	case in.Mode != BridgedFlood && known, service:
 		answer := ethernet(sender.MAC, owner, openflow.EthTypeARP, []byte{0, 1, 8, 0, 6, 4, 0, 2},
 			owner[:], frame[38:42], frame[22:28], frame[28:32])
@@ -186,7 +185,7 @@ func (w *world) deliver(p probeFrame, to int, frame []byte, got map[int][]byte) 
 	}
 }
 
-// groupOf is the group behind a wire; who is no endpoint has none.
+// groupOf returns the group behind a wire; 0 if that is no endpoint's.
 func (w *world) groupOf(wire int) uint16 {
 	if wire >= plugs {
 		return 0
@@ -194,10 +193,10 @@ func (w *world) groupOf(wire int) uint16 {
 	return w.endpoints[wire].Group
 }
 
-// allows asks the rules; those with the highest priority decide, and each of them may deny.
+// allows returns the verdict of the rules; those with the highest priority decide, and each of them may deny.
 func (w *world) allows(p probeFrame, from, to uint16) bool {
 	verdict, best := true, 0
-	for i := range w.rules { // thousands, which are not copied
+	for i := range w.rules { // thousands, which must not be copied
 		switch r := &w.rules[i]; {
 		case w.lawless || r.Priority < best || !r.fits(&p, from, to):
 		case r.Priority == best:
@@ -215,6 +214,6 @@ func (r *Rule) fits(p *probeFrame, from, to uint16) bool {
 		(!r.Src.IsValid() || r.Src.Contains(p.sender)) &&
 		(!r.Dst.IsValid() || r.Dst.Contains(p.to) || r.Dst6.IsValid() && r.Dst6.Contains(p.to)) &&
 		is(uint16(r.Protocol), uint16(p.protocol)) && is(r.SrcPort, p.src) && is(r.DstPort, p.dst) &&
-		(r.TCPFlags == "" && (p.ack || !r.Allow || p.protocol != 6 || r.Protocol != 6 || r.SrcPort == 0 || r.DstPort != 0) || // what answers has ACK
+		(r.TCPFlags == "" && (p.ack || !r.Allow || p.protocol != 6 || r.Protocol != 6 || r.SrcPort == 0 || r.DstPort != 0) || // answers have ACK
 			r.TCPFlags != "" && p.syn && !p.ack)
 }

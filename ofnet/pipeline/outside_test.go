@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// beyond are addresses that the example's host reaches; they stand for the world.
+// beyond are addresses that the example's host reaches; they represent the world.
 var beyond = []netip.Addr{addr("198.51.100.1"), addr("2001:db8::1")}
 
-// withOutside gives the node of a pod a host: a namespace that notes who calls.
+// withOutside gives the node of a pod a host: a namespace with the addresses of the world.
 func (c *cluster) withOutside(of Endpoint, more ...Object) *pod {
 	c.t.Helper()
 	n := c.pod(of).node
@@ -39,13 +39,13 @@ ovs-vsctl --db="unix:$7" --timeout=60 add-port br-int way -- set interface way o
 	return host
 }
 
-// hostPrefix is the host's own address, with the length of the prefix.
+// hostPrefix returns the host's own address, with the length of the prefix.
 func hostPrefix(p netip.Prefix) string {
 	return netip.PrefixFrom(OutsideAddress(p, OutsideHost), p.Bits()).String()
 }
 
-// Endpoints of two tenants with one address call the world, and the host knows them
-// apart; it reaches each of them by the address that it knows them by.
+// Endpoints of two tenants with one address connect to the world, and the host distinguishes them; it reaches each
+// of them by the address by which it knows them.
 func TestEndpointsReachTheWorldByTheirHost(t *testing.T) {
 	c := startCluster(t, web1, red1, db1)
 	host := c.withOutside(web1)
@@ -131,13 +131,13 @@ func TestDatagramsInFragmentsReachTheWorldAndComeBack(t *testing.T) {
 	}
 }
 
-// knownOutside is an endpoint as the node of wayOut sees it.
+// knownOutside returns an endpoint as the node of wayOut has it.
 func knownOutside(e Endpoint) Endpoint {
 	e.Private = wayOut.Prefix
 	return e
 }
 
-// outsideAddress is what its host knows an endpoint by.
+// outsideAddress returns the address by which its host knows an endpoint.
 func (c *cluster) outsideAddress(e Endpoint, like netip.Addr) netip.Addr {
 	if like.Is6() {
 		return OutsideAddress(wayOut.Prefix6, c.pod(e).port)

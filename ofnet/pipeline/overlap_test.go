@@ -17,46 +17,47 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Datagrams in fragments, of which one part is sent a second time with other ports, flags or payload. Policy
-// judges the first fragment, and has nothing to go by where a later one says something else about the same bytes.
-// So it is asked what the receiver's kernel makes of all that reaches it: nothing, or what was judged.
+// Fragmented datagrams of which one part is sent a second time with other ports, flags or payload. Policy
+// evaluates the first fragment, and cannot match a later one with other content for the same bytes. So the test
+// checks what the receiver's kernel delivers: nothing, or what was evaluated.
 
-// span is what a fragment has of a datagram.
+// span is the range of a fragment in its datagram.
 type span struct{ from, to int }
 
-// rewritten is a datagram, and the part of it that is sent twice. Its sums are right with and without that.
+// rewritten is a datagram, and the part of it that is sent twice. Its checksums are correct with either content.
 type rewritten struct {
 	datagram
 	id       uint32
 	to       Endpoint
-	ports    int    // where the ports are
-	header   int    // where the header ends that policy judges
-	parts    []span // in the order in which they are sent
+	ports    int    // offset of the ports
+	header   int    // end of the header that policy evaluates
+	parts    []span // in the order of sending
 	again    span   // the part that is sent twice
-	forged   []byte // the datagram as it would be with the other bytes
-	position int    // how many parts are sent before those
+	forged   []byte // the datagram with the other content
+	position int    // number of parts sent before the forged one
 	what     string
-	arrives  bool // before those
+	arrives  bool // before the forged part
 	arrived  int
 }
 
-// openPort is one at which everything may arrive but the first packet of a connection by TCP.
+// openPort is a port at which everything is allowed except the first packet of a TCP connection.
 const openPort = 7000
 
-// largeFragment is the least that the tracker of the userspace datapath can be told to take; else that is 1200 bytes of
-// IPv4, 1280 of IPv6. Smaller ones that are not the last of a datagram are invalid to it.
+// largeFragment is the least minimum size of fragments that can be configured for the tracker of the userspace
+// datapath; the default is 1200 bytes for IPv4, 1280 for IPv6. Smaller ones, except the last of a datagram, are
+// invalid.
 const largeFragment = 400
 
-// mostFragments is how many of them it can be told to keep while their others are not there.
+// mostFragments is the largest number of incomplete datagrams' fragments that it can be configured to keep.
 const mostFragments = 5000
 
-// rewriterPort is that of the first sender; forged ones are odd.
+// rewriterPort is the first source port; those of forged parts are odd.
 const rewriterPort = 20000
 
-// rewriterPorts is how many there are, more than datagrams of one run.
+// rewriterPorts is the number of source ports, more than the datagrams of one run.
 const rewriterPorts = 20000
 
-// proper makes one that has nothing wrong yet, with so many marks behind its header; no other has its number.
+// proper returns a datagram without a flaw, with a number of its own and so many marks after its header.
 func (m *maker) proper(f family, to Endpoint, protocol byte, number, marks int) *rewritten {
 	d := &rewritten{to: to, id: uint32(number)}
 	d.datagram = datagram{src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: to.IPv4, ttl: 64, ethType: f.ethType, protocol: protocol}
@@ -79,7 +80,7 @@ func (m *maker) proper(f family, to Endpoint, protocol byte, number, marks int) 
 	return d
 }
 
-// rewrite makes one in fragments, and what is to be sent besides.
+// rewrite returns a fragmented datagram and its forged part.
 func (m *maker) rewrite(f family, number, least int) *rewritten {
 	d := m.proper(f, []Endpoint{db1, db2}[m.IntN(2)], []byte{openflow.ProtoUDP, openflow.ProtoTCP}[m.IntN(2)], number, least/8+1+m.IntN(min(least, 150)))
 	d.fragmented = min(max(d.header, least+8*m.IntN(5)), len(d.transport)-8)
@@ -95,7 +96,7 @@ func (m *maker) rewrite(f family, number, least int) *rewritten {
 	return d
 }
 
-// sum fills in the length and the checksum of a transport header.
+// sum sets the length and the checksum of a transport header.
 func (d *rewritten) sum() {
 	all := d.transport
 	sum := 16
@@ -110,10 +111,11 @@ func (d *rewritten) sum() {
 	binary.BigEndian.PutUint16(all[sum:], checksum(append(pseudo, all...)))
 }
 
-// most is how many units of 8 bytes are sent in one fragment.
+// most is the largest number of 8-byte units in one fragment.
 const most = 150
 
-// forge chooses the part that is sent twice, and what it says then. Words that change together leave the checksum as it is.
+// forge chooses the part that is sent twice, and its other content. Words that change together leave the checksum
+// unchanged.
 func (m *maker) forge(d *rewritten) {
 	at := d.ports
 	units := len(d.transport) / 8
@@ -126,7 +128,7 @@ func (m *maker) forge(d *rewritten) {
 	}
 	d.again = span{8 * first, 8 * (first + 1 + m.IntN(min(units-first, most)))}
 	if first == 0 {
-		d.again.to = max(d.again.to, d.header) // a shorter one is dropped, whatever it says
+		d.again.to = max(d.again.to, d.header) // a shorter one is dropped, whatever its content
 	}
 	d.forged = slices.Clone(d.transport)
 	header, covers := d.forged[at:d.header], func(from, to int) bool { return d.again.from <= at+from && at+to <= d.again.to }
@@ -141,7 +143,7 @@ func (m *maker) forge(d *rewritten) {
 	}
 	if covers(0, 4) {
 		d.what = "ports"
-		add(0, ^uint16(0)) // one less
+		add(0, ^uint16(0)) // subtracts 1
 		add(2, closedPort-openPort)
 	}
 	for i := max(d.header, d.again.from); i < d.again.to; i += 8 {
@@ -149,15 +151,15 @@ func (m *maker) forge(d *rewritten) {
 	}
 }
 
-// frame is the part of a datagram that is sent as one.
+// frame returns a frame with a part of the datagram.
 func (d *rewritten) frame(of []byte, s span) []byte {
 	return d.datagram.frame(d.id, s.from, of[s.from:s.to])
 }
 
-// isLate tells whether the datagram is complete before the other bytes come.
+// isLate reports whether the datagram is complete before the forged part.
 func (d *rewritten) isLate() bool { return d.position == len(d.parts) }
 
-// crosses tells whether one fragment reaches into what has come before, and beyond: RFC 5722 has all of them dropped.
+// crosses reports whether a fragment partly overlaps earlier ones: RFC 5722 requires that all of them are dropped.
 func (d *rewritten) crosses() bool {
 	all := slices.Insert(slices.Clone(d.parts), d.position, d.again)
 	come := make([]bool, len(d.transport))
@@ -173,7 +175,8 @@ func (d *rewritten) crosses() bool {
 	return false
 }
 
-// isJudged tells whether what is delivered has the header that policy has seen, and else what was sent at that place.
+// isJudged reports whether a delivered datagram has the header that policy has evaluated, and elsewhere one of the
+// contents that were sent.
 func (d *rewritten) isJudged(got []byte) bool {
 	at := d.ports
 	if len(got) != len(d.transport)-at || !bytes.Equal(got[:d.header-at], d.transport[at:d.header]) {
@@ -188,13 +191,13 @@ func (d *rewritten) isJudged(got []byte) bool {
 	return true
 }
 
-// delivery is a datagram that the kernel of an endpoint has put together.
+// delivery is a datagram that the kernel of an endpoint has reassembled.
 type delivery struct {
 	to   string
 	data []byte
 }
 
-// puts sends what the kernel of a pod delivers, of whatever port, until the test ends.
+// puts sends the datagrams that the kernel of a pod delivers, of all ports, until the test ends.
 func (p *pod) puts(into chan<- delivery, networks ...string) {
 	p.t.Helper()
 	for _, network := range networks {
@@ -224,7 +227,7 @@ func TestNobodyRewritesWhatWasJudgedInAnOverlappingFragment(t *testing.T) { over
 
 func TestLongThousandsOfOverlappingFragmentsRewriteNothing(t *testing.T) {
 	testkit.TakesLong(t)
-	overlap(t, 350) // in six ways for each version of IP
+	overlap(t, 350) // in six ways for each IP family
 }
 
 func overlap(t *testing.T, count int) {
@@ -253,7 +256,7 @@ func overlap(t *testing.T, count int) {
 	rules := []Object{closed("no UDP", 5, func(r *Rule) { r.Protocol = openflow.ProtoUDP }), closed("no TCP", 6, func(r *Rule) { r.Protocol = openflow.ProtoTCP }),
 		closed("none begins", 7, func(r *Rule) { r.Protocol, r.DstPort, r.TCPFlags = openflow.ProtoTCP, openPort, "syn,!ack" })}
 	mayAsk := withPorts(PortRange{openflow.ProtoUDP, openPort, openPort}, PortRange{openflow.ProtoTCP, openPort, openPort})
-	number := 0 // of the next datagram: what is left of others with its number would spoil it
+	number := 0 // of the next datagram: remaining fragments of others with its number would corrupt it
 	for _, scene := range []struct {
 		name    string
 		tracked bool
@@ -282,7 +285,7 @@ func overlap(t *testing.T, count int) {
 	}
 }
 
-// rewriting is what has been sent and has arrived, of one family in one scene.
+// rewriting is the state of one family in one scene: what was sent and has arrived.
 type rewriting struct {
 	t       *testing.T
 	c       *cluster
@@ -296,13 +299,13 @@ type rewriting struct {
 	tally   map[string]int
 }
 
-// rewrites has web1 send so many of them.
+// rewrites makes web1 send count datagrams.
 func (c *cluster) rewrites(t *testing.T, f family, first, count, least int, tracked bool, delivered <-chan delivery) (next int) {
 	seed := cmp.Or(*theFrames, rand.Uint64())
 	t.Logf("to repeat it: -frames %d", seed)
 	r := &rewriting{t: t, c: c, f: f, first: first, m: &maker{Rand: rand.New(rand.NewPCG(seed, 0))}, tracked: tracked, tally: map[string]int{},
 		sender: c.pod(web1).wire(), wires: map[string]*wire{db1.ID: c.pod(db1).wire(), db2.ID: c.pod(db2).wire()}}
-	const batch = 10 // datagrams; what the sockets on the way have room for
+	const batch = 10 // datagrams; the sockets on the path have room for these
 	for i := range (count + batch - 1) / batch {
 		if i%10 == 0 {
 			r.makeRoom(delivered)
@@ -319,7 +322,7 @@ func (c *cluster) rewrites(t *testing.T, f family, first, count, least int, trac
 			}
 			if d.isLate() {
 				late = append(late, d)
-				// The tracker does not put together what is small, or has options behind the fragment header.
+				// The tracker does not reassemble small fragments, or those with options after the fragment header.
 				d.arrives = !tracked || least == largeFragment && d.ports == 0
 			}
 		}
@@ -343,8 +346,8 @@ func (c *cluster) rewrites(t *testing.T, f family, first, count, least int, trac
 
 func (r *rewriting) next() int { return r.first + len(r.known) }
 
-// send waits for a fragment where it arrives: two processors may hand over what comes at once in another order. The tracker keeps
-// fragments until it has all of a datagram.
+// send waits until a fragment has arrived: two processors may deliver fragments sent together in another order.
+// The tracker keeps fragments until it has the whole datagram.
 func (r *rewriting) send(d *rewritten, of []byte, s span) {
 	r.t.Helper()
 	r.sender.send(d.frame(of, s))
@@ -360,7 +363,8 @@ func (r *rewriting) send(d *rewritten, of []byte, s span) {
 	}
 }
 
-// makeRoom waits until the tracker has given up most of the fragments that it keeps, which it does in 15 seconds when it is asked.
+// makeRoom waits until the tracker has dropped most of the fragments that it keeps, which it does after 15
+// seconds, with the next packet.
 func (r *rewriting) makeRoom(delivered <-chan delivery) {
 	r.t.Helper()
 	for _, n := range r.c.nodes {
@@ -375,7 +379,7 @@ func (r *rewriting) makeRoom(delivered <-chan delivery) {
 
 var keptPattern = regexp.MustCompile(`num frag: (\d+)`)
 
-// keptFragments is how many the tracker keeps.
+// keptFragments returns the number of fragments that the tracker keeps.
 func (n *node) keptFragments() int {
 	found := keptPattern.FindStringSubmatch(n.Appctl("dpctl/ipf-get-status"))
 	if found == nil {
@@ -388,7 +392,7 @@ func (n *node) keptFragments() int {
 	return count
 }
 
-// await waits for what has to arrive, and for a datagram of each protocol behind it.
+// await waits for the expected datagrams, and for one of each protocol sent after them.
 func (r *rewriting) await(delivered <-chan delivery, all ...*rewritten) {
 	r.t.Helper()
 	for id, e := range map[string]Endpoint{db1.ID: db1, db2.ID: db2} {
@@ -420,7 +424,7 @@ func (r *rewriting) await(delivered <-chan delivery, all ...*rewritten) {
 	}
 }
 
-// passes looks at a frame on its way to a receiver, who might make something else of it than the kernel does.
+// passes checks a frame on its way to a receiver, which might reassemble it differently from the kernel.
 func (r *rewriting) passes(frame []byte) {
 	r.t.Helper()
 	for _, d := range r.known[max(0, len(r.known)-30):] {

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// forgery is a frame in a tunnel packet, and the node that the packet says it comes from.
+// forgery is a frame in a tunnel packet, and the node that the packet has as source.
 type forgery struct {
 	name  string
 	from  netip.Addr
@@ -31,7 +31,7 @@ func farAway(e Endpoint) Endpoint {
 	return e
 }
 
-// forgeries are what another node, or who is no node, sends in the name of others, with a text.
+// forgeries returns what another node, or a host that is no node, sends in the name of others, with a text.
 func forgeries(text string) []forgery {
 	stranger := addr("192.168.2.99")
 	as := func(e Endpoint, mac mac) []byte { return udpFrame(web1.MAC, mac, web1.IPv4, e.IPv4, text) }
@@ -58,7 +58,7 @@ func forgeries(text string) []forgery {
 	}
 }
 
-// tunnelled is a frame in a packet to a node.
+// tunnelled returns a frame in a tunnel packet to a node.
 func tunnelled(t *testing.T, to *node, f forgery) []byte {
 	t.Helper()
 	at, err := net.ParseMAC(to.mac)
@@ -71,7 +71,7 @@ func tunnelled(t *testing.T, to *node, f forgery) []byte {
 	return outer
 }
 
-// Whoever reaches the tunnels of a node speaks for nobody but the endpoints of his own.
+// A host that reaches the tunnels of a node can send only as an endpoint of its own.
 func TestANodeSpeaksForItsOwnEndpointsOnly(t *testing.T) { forged(t, 5) }
 
 func TestLongThousandsOfForgedTunnelPacketsAreAllDroppedAndCounted(t *testing.T) {
@@ -92,7 +92,7 @@ func forged(t *testing.T, times int) {
 			cable.send(tunnelled(t, n, f))
 			sent[f.why]++
 		}
-		if i%5 == 4 || i == times-1 { // what the sockets on the way have room for
+		if i%5 == 4 || i == times-1 { // the sockets on the path have room for these
 			for why, want := range sent {
 				if got := settled(want, func() uint64 { n.forget(); return n.dropped(t, why) - before[why] }); got < want {
 					t.Fatalf("%d packets are dropped for reason %d, want %d", got, why, want)
@@ -111,8 +111,8 @@ func forged(t *testing.T, times int) {
 	}
 }
 
-// An endpoint that moves keeps its record, which names one node. Two records of an address
-// name two, as while another endpoint gets it.
+// An endpoint that moves keeps its record, which has one node. While another endpoint gets its address, there are
+// two records of the address, with two nodes.
 func TestAnEndpointIsBelievedFromTheNodesOfItsRecords(t *testing.T) {
 	c := startCluster(t, web1)
 	moved, another := web2, web2

@@ -24,7 +24,7 @@ type pod struct {
 	port  uint32
 }
 
-// podScript makes a pod's interface; it runs in the switch's namespace.
+// podScript creates a pod's interface; it runs in the switch's namespace.
 const podScript = `
 ip link add "v$2" up type veth peer name eth0 netns "$1" address "$3" mtu 1450
 ip netns exec "$1" sh -ec 'ethtool -K eth0 tx off >/dev/null; exec ip -batch -' <<END
@@ -39,7 +39,7 @@ ovs-vsctl --db="unix:$8" --timeout=60 add-port br-int "v$2" -- set interface "v$
 
 func (p *pod) start() {
 	p.t.Helper()
-	// Not in the switch's namespace: what is mounted there is not seen outside.
+	// Not in the switch's namespace: what is mounted there is not visible outside.
 	p.netnsCommand("add")
 	p.t.Cleanup(func() { p.netnsCommand("del") })
 	in := networkOf(p.Endpoint)
@@ -60,13 +60,12 @@ func (p *pod) exec(args ...string) (string, error) {
 	return ovstest.Run(p.command(args...))
 }
 
-// inside calls a function on a thread that is in the pod's network. Sockets
-// made there stay there.
+// inside calls a function on a thread in the pod's network namespace. Sockets created there stay there.
 func (p *pod) inside(do func() error) error {
 	result := make(chan error)
 	go func() {
-		// The thread is never unlocked, so it ends with the goroutine and
-		// nobody else gets to run in the pod's network.
+		// The thread is never unlocked, so it ends with the goroutine and no other goroutine runs in the pod's
+		// network.
 		runtime.LockOSThread()
 		handle, err := netns.GetFromName(p.netns)
 		if err != nil {
@@ -97,7 +96,7 @@ func (p *pod) ping(to netip.Addr) int {
 	return ttl
 }
 
-// pinged is ping where an answer is wanted: it asks until there is one.
+// pinged is ping where an answer is expected: it repeats until there is one.
 func (p *pod) pinged(to netip.Addr) (ttl int) {
 	p.t.Helper()
 	eventually(func() string {
@@ -107,7 +106,7 @@ func (p *pod) pinged(to netip.Addr) (ttl int) {
 	return ttl
 }
 
-// pings is ping, or pinged if an answer is wanted.
+// pings is ping, or pinged if want is not 0.
 func (p *pod) pings(to netip.Addr, want int) (ttl int) {
 	p.t.Helper()
 	if want == 0 {
@@ -116,7 +115,7 @@ func (p *pod) pings(to netip.Addr, want int) (ttl int) {
 	return p.pinged(to)
 }
 
-// command is a command that runs in the pod.
+// command returns a command that runs in the pod.
 func (p *pod) command(args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", p.netns}, args...)...)
 }

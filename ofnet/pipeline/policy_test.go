@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// serve greets everybody who connects to a TCP port of the pod.
+// serve greets every client of a TCP port of the pod.
 func (p *pod) serve(port uint16) {
 	p.t.Helper()
 	var listener net.Listener
@@ -40,12 +40,11 @@ func (p *pod) serve(port uint16) {
 	p.t.Cleanup(func() { _ = listener.Close(); <-done })
 }
 
-// never is how long nothing may come from where nothing must come. It is short
-// of a second, after which the kernel tries a lost handshake again.
+// never is how long a test waits where nothing must arrive. It is less than a second, after which the kernel
+// repeats a lost handshake.
 const never = 400 * time.Millisecond
 
-// connects tells whether a TCP connection to the port gets its greeting; it
-// waits as long as what is expected deserves.
+// connects reports whether a TCP connection to the port gets its greeting; it waits longer if that is expected.
 func (p *pod) connects(to netip.Addr, port uint16, expected bool) bool {
 	patience := never
 	if expected {
@@ -87,7 +86,7 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 	type attempt struct {
 		from, to Endpoint
 		port     uint16
-		want     bool // over both versions of IP
+		want     bool // for both IP families
 	}
 	for _, scene := range []struct {
 		name  string
@@ -220,7 +219,7 @@ func TestOfTwoRulesThatSayTheSameOneIsPreferred(t *testing.T) {
 	}
 }
 
-// Members of groups and addresses of networks do not multiply what a rule costs.
+// The cost of a rule does not depend on the numbers of group members and of addresses in networks.
 func TestFiveThousandRulesBetweenGroupsOfTwoHundredMembersAreFiveThousandFlowsForEachFamily(t *testing.T) {
 	const rules, members = 5000, 200
 	p, places := node1(), map[string]bool{}
@@ -248,7 +247,7 @@ func TestFiveThousandRulesBetweenGroupsOfTwoHundredMembersAreFiveThousandFlowsFo
 	}
 }
 
-// Clauses of several rules on one match share a flow, whoever comes first.
+// Clauses of several rules with one match share a flow, whichever was first.
 func TestClausesOfConjunctionsAreUnited(t *testing.T) {
 	clause := func(cookie uint64, actions ...openflow.Action) openflow.Flow {
 		return openflow.Flow{Table: 5, Priority: 7, Cookie: cookie, Match: openflow.Match{regSrcGroup.is(7)}, Actions: actions}

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// probeFrame is a frame and what it says.
+// probeFrame is a frame and its fields.
 type probeFrame struct {
 	from       int // wire
 	to         netip.Addr
@@ -21,19 +21,19 @@ type probeFrame struct {
 	answer     bool // to a TCP connection, or to a datagram
 	sender     netip.Addr
 	viaGateway bool
-	size       int    // bytes behind the IP header
+	size       int    // bytes after the IP header
 	number     uint16 // of the datagram
 	frame      []byte
 }
 
-// probeMTU leaves room for the ids that are behind the packets.
+// probeMTU leaves room for the ids appended to packets.
 const probeMTU = 1400
 
 func (p probeFrame) String() string {
 	return fmt.Sprintf("from %d to %s at %x, protocol %d, ports %d and %d, syn %v, ack %v, %d bytes", p.from, p.to, p.toMAC, p.protocol, p.src, p.dst, p.syn, p.ack, p.size)
 }
 
-// frames are the frame, or its fragments if it does not fit into the MTU.
+// frames returns the frame, or its fragments if it does not fit into the MTU.
 func (p probeFrame) frames() [][]byte {
 	if len(p.frame) <= 14+probeMTU {
 		return [][]byte{p.frame}
@@ -41,11 +41,11 @@ func (p probeFrame) frames() [][]byte {
 	return fragments(p.frame, probeMTU)
 }
 
-// beyondUs are addresses of nobody in a world.
+// beyondUs are addresses outside of a world.
 var beyondUs = []netip.Addr{addr("198.51.100.1"), addr("2001:db8::1")}
 
-// probes are from every endpoint to the addresses of every other, to nobody and
-// everybody, to gateways and services, and from outside.
+// probes returns packets from every endpoint to the addresses of every other, to unused addresses and broadcast,
+// to gateways and services, and from outside.
 func (w *world) probes() []probeFrame {
 	var all []probeFrame
 	for i, from := range w.endpoints {
@@ -74,7 +74,7 @@ func (w *world) probes() []probeFrame {
 	return all
 }
 
-// nobody is an address of the network that no endpoint has.
+// nobody returns an unused address of the network.
 func (n Network) nobody() netip.Addr {
 	if !n.Subnet.IsValid() {
 		a := n.Subnet6.Addr().As16()
@@ -88,7 +88,7 @@ func (n Network) nobody() netip.Addr {
 
 func (e Endpoint) addresses() []netip.Addr { return addresses(e.IPv4, e.IPv6) }
 
-// macOf is the MAC at an address of a network, or one that nobody has.
+// macOf returns the MAC at an address of a network, or an unused one.
 func (w *world) macOf(in Network, a netip.Addr) mac {
 	for _, e := range w.endpoints {
 		if e.Network == in.ID && (e.IPv4 == a || e.IPv6 == a) {
@@ -98,16 +98,15 @@ func (w *world) macOf(in Network, a netip.Addr) mac {
 	return mac{2, 2, 10, 1, 99, 99}
 }
 
-// probe is a packet as the endpoint's host would send it: to the MAC of a
-// neighbour, or of the gateway.
+// probe returns a packet as the endpoint's host would send it: to the MAC of a neighbour, or of the gateway.
 func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 	r := w.rand
 	p := probeFrame{from: from, to: to, protocol: pick[uint8](r, 1, 6, 17, 132),
 		src: pick[uint16](r, 80, 4000), dst: pick[uint16](r, 80, 53, 4000), syn: chance(r, 50), ack: chance(r, 50)}
 	known := slices.ContainsFunc(w.endpoints, func(e Endpoint) bool { return e.VRF == w.endpoints[from].VRF && e.has(to) })
-	whole := w.isGateway(to) || p.protocol == openflow.ProtoTCP && !known // the connection tracker knows how TCP begins
+	whole := w.isGateway(to) || p.protocol == openflow.ProtoTCP && !known // the connection tracker requires the beginning of a TCP connection
 	if w.isService(w.endpoints[from].VRF, to) {
-		w.ports++ // of its own, as answers to that one come from the service from now on
+		w.ports++ // a port of its own, as answers to the old one now have the service as source
 		whole, p.src, p.syn, p.ack = true, firstPort+w.ports, true, false
 	}
 	if !w.isService(w.endpoints[from].VRF, to) && chance(r, 20) {
@@ -123,8 +122,8 @@ func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 	return p, w.address(&p)
 }
 
-// speaksWithoutAddress has a packet come from what only endpoints of bridged networks may send from besides their
-// addresses: the link-local address of the MAC, or none in a question for one.
+// speaksWithoutAddress gives a packet a source that only endpoints of bridged networks may use besides their
+// addresses: the link-local address of the MAC, or none in a solicitation for an address.
 func (w *world) speaksWithoutAddress(p *probeFrame) (asks bool) {
 	e := w.endpoints[p.from]
 	switch asks = e.IPv4.IsValid() && p.to == addr("255.255.255.255"); {
@@ -138,8 +137,8 @@ func (w *world) speaksWithoutAddress(p *probeFrame) (asks bool) {
 	return asks
 }
 
-// address fills in who sends a packet, unless that is known, the MAC of the receiver or of the gateway, and
-// the frame. There may be no sender of that version of IP.
+// address sets the source, unless it is set, the MAC of the receiver or of the gateway, and the frame. The sender
+// may have no address of that IP family.
 func (w *world) address(p *probeFrame) bool {
 	e := w.endpoints[p.from]
 	in, r := w.in(e), w.rand
@@ -168,7 +167,7 @@ func (w *world) address(p *probeFrame) bool {
 	return p.sender.IsValid()
 }
 
-// header is the transport's header, without a checksum.
+// header returns the transport header, without a checksum.
 func (p probeFrame) header() []byte {
 	ports := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, p.src), p.dst)
 	switch p.protocol {
@@ -186,7 +185,7 @@ func (p probeFrame) header() []byte {
 			flags |= byte(openflow.TCPAck)
 		}
 		if !p.syn {
-			flags ^= byte(openflow.TCPSyn) | 0x08 // PSH: no flags at all would be odd
+			flags ^= byte(openflow.TCPSyn) | 0x08 // PSH: a segment without flags would be odd
 		}
 		seq, ack := uint32(1000), uint32(5000)
 		if p.answer {
@@ -201,10 +200,11 @@ func (p probeFrame) header() []byte {
 		h := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(ports, seq), ack)
 		return append(h, 5<<4, flags, 0xff, 0xff, 0, 0, 0, 0)
 	}
-	return append(ports, make([]byte, 8)...) // SCTP; nobody looks at its checksum
+	return append(ports, make([]byte, 8)...) // SCTP; its checksum is not verified
 }
 
-// build makes the frame of a packet; a datagram's number is where its fragments find it.
+// build returns the frame of a packet, with the datagram's number in the identification field, or in IPv6's flow
+// label, from where fragments get it.
 func (p probeFrame) build(src mac) []byte {
 	body := bytes.Repeat([]byte("body"), p.size/4+1)[:p.size]
 	copy(body, p.header())
@@ -228,7 +228,7 @@ func (p probeFrame) build(src mac) []byte {
 	}
 	frame := ethernet(p.toMAC, src, ethType, ip, body)
 	if protocol == openflow.ProtoUDP {
-		frame[14+len(ip)+6] = 0xff // anything but 0, which would say that there is none
+		frame[14+len(ip)+6] = 0xff // anything but 0, which would mean none
 	}
 	if _, _, sum := transportOf(frame); sum != 0 {
 		frame[sum], frame[sum+1] = 0, 0

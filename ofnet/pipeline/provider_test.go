@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// inside is a port whose providers are its own: all of them for those inside, and here those of
-// web1's node for who comes from outside. It has both versions of IP.
+// inside returns a port with its own providers: all of them for internal clients, and here those on web1's node
+// for external clients. It has both IP families.
 func inside(protocol uint8, port, target uint16) (all []ServicePort) {
 	for i, at := range []netip.Addr{external, external6} {
 		here, there := netip.AddrPortFrom(addressesOf(web1)[i], target), netip.AddrPortFrom(addressesOf(web2)[i], target)
@@ -20,7 +20,7 @@ func inside(protocol uint8, port, target uint16) (all []ServicePort) {
 	return all
 }
 
-// kubeWeb is a service as Kubernetes has them.
+// kubeWeb returns a service as Kubernetes has them.
 func kubeWeb(more ...ServicePort) Service {
 	ports := append(inside(openflow.ProtoTCP, 80, 8080), inside(openflow.ProtoUDP, 53, 5353)...)
 	return Service{ID: "k8s/blue/shop/web", VRF: blueVRF, Tag: webBlue.Tag, Inner: wayOut.Prefixes(), Ports: append(ports, more...)}.Numbered(noneTaken)
@@ -50,7 +50,7 @@ func TestWhoComesFromOutsideMayHaveOtherProviders(t *testing.T) {
 	}
 }
 
-// A provider may be a process of the node, or a machine outside.
+// A provider may be a process of the node, or an external machine.
 func TestAProviderNeedNotBeAnEndpoint(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	var ports []ServicePort
@@ -63,7 +63,7 @@ func TestAProviderNeedNotBeAnEndpoint(t *testing.T) {
 	host.serveShop()
 	for i, at := range []netip.Addr{external, external6} {
 		host.route(at)
-		// The server answers from the address that the way there prefers.
+		// The server answers from the address that its route prefers.
 		for _, client := range []netip.Addr{c.outsideAddress(web1, at), OutsideAddress(wayOut.Prefixes()[i], beyondNode)} {
 			if out, err := host.exec("ip", "route", "add", client.String(), "dev", "contivh0", "src", beyond[i].String()); err != nil {
 				t.Fatal(out, err)
@@ -85,7 +85,7 @@ func TestAProviderNeedNotBeAnEndpoint(t *testing.T) {
 	}
 }
 
-// Where nobody serves here, but somebody does elsewhere, nothing is answered.
+// If there are no providers here, but some elsewhere, packets are dropped without an answer.
 func TestAPortMayBeSilent(t *testing.T) {
 	silent := Service{ID: "k8s/blue/shop/web", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{
 		{Address: vip, From: FromPods, Protocol: 6, Port: 80, Silent: true}}}.Numbered(noneTaken)
@@ -96,7 +96,7 @@ func TestAPortMayBeSilent(t *testing.T) {
 	}
 }
 
-// Who is not meant is not answered, wherever he comes from.
+// Other clients than those of the port get no answer, wherever they are.
 func TestAPortMayServeSomeClientsOnly(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	ports := inside(openflow.ProtoTCP, 80, 8080)

@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// One that is gone is found in what is noted of it, whatever network it was in, and the note is no flow that a packet meets.
+// A removed endpoint is found in its record, whatever its network, and the record is no flow that packets match.
 func TestWhoIsGoneIsFoundInItsNote(t *testing.T) {
 	for _, o := range goldenObjects {
 		e, is := o.(Endpoint)
@@ -33,7 +33,7 @@ func TestWhoIsGoneIsFoundInItsNote(t *testing.T) {
 	}
 }
 
-// An endpoint of a routed network is found again in its flows, once for each address, and nobody is in others.
+// An endpoint of a routed network is found in its flows, once for each address; other flows contain no endpoint.
 func TestReceiversAreFoundInTheFlowsOfTheirEndpointsOnly(t *testing.T) {
 	p := New(Config{TunnelPort: 1})
 	for _, o := range goldenObjects {

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// What switches write into frames, with the checksums that belong to it.
+// The changes that switches make to frames, with their checksums.
 
-// routed is a frame after a router: new MACs, one hop less to live.
+// routed returns a frame after a router: new MACs, hop limit decremented.
 func routed(frame []byte, to mac) []byte { return routedFrom(frame, AnycastMAC, to) }
 
 func routedFrom(frame []byte, from, to mac) []byte {
@@ -23,7 +23,7 @@ func withMACs(frame []byte, from, to mac) []byte {
 	return bytes.Join([][]byte{to[:], from[:], frame[12:]}, nil)
 }
 
-// withDSCP is a frame with a mark, and as it is if that is 0.
+// withDSCP returns a frame with a DSCP, unchanged if that is 0.
 func withDSCP(frame []byte, dscp byte) []byte {
 	if dscp == 0 {
 		return frame
@@ -35,7 +35,7 @@ func withDSCP(frame []byte, dscp byte) []byte {
 	return replaced(frame, 15, []byte{dscp<<2 | frame[15]&3}, 24)
 }
 
-// withSource and withDestination are a frame with another address there.
+// withSource and withDestination return a frame with another address.
 func withSource(frame []byte, a netip.Addr) []byte { return withAddress(frame, 26, 22, a) }
 
 func withDestination(frame []byte, a netip.Addr) []byte { return withAddress(frame, 30, 38, a) }
@@ -43,7 +43,7 @@ func withDestination(frame []byte, a netip.Addr) []byte { return withAddress(fra
 func withAddress(frame []byte, at4, at6 int, a netip.Addr) []byte {
 	_, protocol, sum := transportOf(frame)
 	var sums []int
-	if sum != 0 && protocol != 1 { // that of ICMP knows no addresses
+	if sum != 0 && protocol != 1 { // ICMP's does not include addresses
 		sums = append(sums, sum)
 	}
 	if isIPv6(frame) {
@@ -52,8 +52,8 @@ func withAddress(frame []byte, at4, at6 int, a netip.Addr) []byte {
 	return replaced(frame, at4, a.AsSlice(), append(sums, 24)...)
 }
 
-// withPort is a frame with another port; 0 is the place of the source's, 2 that of
-// the destination's. Later fragments have none.
+// withPort returns a frame with another port; place 0 is the source's, 2 the destination's. Later fragments have
+// none.
 func withPort(frame []byte, place int, port uint16) []byte {
 	at, _, sum := transportOf(frame)
 	if at == 0 {
@@ -68,8 +68,8 @@ func withPort(frame []byte, place int, port uint16) []byte {
 
 func isIPv6(frame []byte) bool { return frame[14]>>4 == 6 }
 
-// transportOf tells where the header behind IP begins, and where its checksum is; 0: there
-// is none, as in later fragments.
+// transportOf returns the offsets of the transport header and of its checksum; 0: there is none, as in later
+// fragments.
 func transportOf(frame []byte) (at int, protocol byte, sum int) {
 	at, protocol = 34, frame[23]
 	offset := binary.BigEndian.Uint16(frame[20:]) & 0x1fff
@@ -88,15 +88,15 @@ func transportOf(frame []byte) (at int, protocol byte, sum int) {
 	case 6:
 		return at, protocol, at + 16
 	case 17:
-		if frame[at+6]|frame[at+7] != 0 { // else it is not computed
+		if frame[at+6]|frame[at+7] != 0 { // 0: not computed
 			return at, protocol, at + 6
 		}
 	}
 	return at, protocol, 0
 }
 
-// replaced is a frame with other bytes at an offset; the checksums at the others follow
-// (RFC 1624).
+// replaced returns a frame with other bytes at an offset; the checksums at the other offsets are updated (RFC
+// 1624).
 func replaced(frame []byte, at int, with []byte, sums ...int) []byte {
 	out := bytes.Clone(frame)
 	copy(out[at:], with)
@@ -111,7 +111,7 @@ func replaced(frame []byte, at int, with []byte, sums ...int) []byte {
 			total = total>>16 + total&0xffff
 		}
 		if total = ^total & 0xffff; total == 0 && sum == last && protocol == 17 {
-			total = 0xffff // 0 would say that there is none
+			total = 0xffff // 0 would mean none
 		}
 		binary.BigEndian.PutUint16(out[sum:], uint16(total))
 	}

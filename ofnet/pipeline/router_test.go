@@ -23,7 +23,7 @@ var routedWorld = []Object{
 	Route{Prefix: prefix("198.51.100.0/24"), Group: FirstRouteGroup + 7},
 }
 
-// A longer prefix comes before a shorter one, and what must not be routed before all.
+// Longer prefixes precede shorter ones, and those that must not be routed precede all.
 func TestTheLongestPrefixIsLookedAtFirst(t *testing.T) {
 	p, last := New(Config{UplinkPort: exampleTunnelPort}), uint16(0)
 	for bits := range 129 {

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// dialFrom connects from an address and a port, which another connection may have, too.
+// dialFrom connects from an address and a port that another connection may use, too.
 func (p *pod) dialFrom(from, to netip.AddrPort) net.Conn {
 	p.t.Helper()
 	d := net.Dialer{Timeout: soon, LocalAddr: net.TCPAddrFromAddrPort(from), Control: func(_, _ string, raw syscall.RawConn) (err error) {
@@ -35,7 +35,7 @@ func (p *pod) dialFrom(from, to netip.AddrPort) net.Conn {
 	return c
 }
 
-// synAgain counts the SYNs that were sent again, of this machine's part of a connection.
+// synAgain returns the number of retransmitted SYNs of this end of a connection.
 func synAgain(t *testing.T, c net.Conn) (again uint32) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
@@ -56,7 +56,7 @@ func synAgain(t *testing.T, c net.Conn) (again uint32) {
 	return again
 }
 
-// answerOn is who answers on a connection, and whom it sees.
+// answerOn returns the server of a connection, and the client address that it sees.
 func answerOn(t *testing.T, c net.Conn) string {
 	t.Helper()
 	buffer := make([]byte, 100)
@@ -73,8 +73,9 @@ func answerOn(t *testing.T, c net.Conn) string {
 	return strings.TrimSpace(string(buffer[:n]))
 }
 
-// A client outside, such as a load balancer, asks by several nodes, and takes the same source port for some of that: the addresses that
-// it asks differ. All of it leads to one provider. Both connections go on, and one that comes after the other's end connects at once.
+// An external client, such as a load balancer, connects through several nodes, sometimes from the same source
+// port, as the destination addresses differ. All reach one provider. Both connections continue, and a new one
+// after the other's end connects at once.
 func TestAClientOutsideAsksByTwoNodesFromOnePort(t *testing.T) {
 	third := endpoint("web3", webBlue, 3, front)
 	third.VTEP = vtep3
@@ -120,8 +121,8 @@ func TestAClientOutsideAsksByTwoNodesFromOnePort(t *testing.T) {
 	}
 }
 
-// A connection of a client by another node has the number of its provider's port of the switch, which another endpoint may get. So it ends with
-// the provider, and no other one does.
+// A connection by another node is tracked by the switch port number of its provider, which another endpoint may
+// get later. So it is flushed with the provider, and no other connection is.
 func TestConnectionsThatCameByAnotherNodeEndWithTheirProvider(t *testing.T) {
 	c := startCluster(t, web1, db1, web2)
 	s := serving(FromPods|FromHost, addressesOf(web1, db1), external, external6)

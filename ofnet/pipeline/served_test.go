@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// servedPackets are what a switch has counted of a service.
+// servedPackets returns a switch's counters of a service.
 func (n *node) servedPackets(t *testing.T, s Service) map[Served]uint64 {
 	t.Helper()
 	all := map[Served]uint64{}
@@ -24,7 +24,7 @@ func (n *node) servedPackets(t *testing.T, s Service) map[Served]uint64 {
 	return all
 }
 
-// doubled is the service of the example with two more ports that lead to the same ones of its providers.
+// doubled returns the example's service with two more ports, which have the same target ports.
 func doubled(s Service) Service {
 	for _, p := range s.Ports {
 		p.Port++
@@ -33,7 +33,7 @@ func doubled(s Service) Service {
 	return s.Numbered(noneTaken)
 }
 
-// Several ports of a service lead to the same port of its providers; one provider is on the client's node, one on another.
+// Several ports of a service have the same target port; one provider is on the client's node, one on another.
 func TestAnswersAreCountedForThePortThatWasAsked(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	s := doubled(serving(FromPods, addressesOf(web1, web2), vip, vip6))
@@ -41,7 +41,7 @@ func TestAnswersAreCountedForThePortThatWasAsked(t *testing.T) {
 	n := c.pod(db1).node
 	for _, provider := range []Endpoint{web1, web2} {
 		c.pod(provider).serveShop()
-		for _, at := range provider.addresses() { // asked directly, which is no matter of the service
+		for _, at := range provider.addresses() { // direct requests do not count for the service
 			if got := c.pod(db1).requests(at, "udp", 5353, "hello"); got[:len(provider.ID)] != provider.ID {
 				t.Fatal(got)
 			}
@@ -73,7 +73,7 @@ func TestAnswersAreCountedForThePortThatWasAsked(t *testing.T) {
 	}
 }
 
-// answeredAll tells that what was asked, and nothing else, was counted, and answered.
+// answeredAll returns "counted" if exactly the requests were counted, and answered; "" otherwise.
 func (n *node) answeredAll(t *testing.T, s Service, asked map[Served]bool) string {
 	t.Helper()
 	packets := n.servedPackets(t, s)

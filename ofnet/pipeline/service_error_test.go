@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// narrow is a provider that answers each packet by saying that it was larger
-// than 1000 bytes, as a router on the way to it would.
+// narrow is a provider that answers each packet with the error that it was larger than 1000 bytes, as a router on
+// the path would.
 const narrow = `
 import socket, struct, sys
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 5353))
@@ -28,7 +28,7 @@ while True:
     raw.sendto(icmp[:2] + struct.pack("!H", checksum(icmp)) + icmp[4:], (a[0], 0))
 `
 
-// mtu sends to a service until the kernel has heard of a smaller MTU.
+// mtu sends to a service until the kernel has learned a smaller MTU.
 const mtu = `
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.IPPROTO_IP, 10, 2); s.connect((sys.argv[1], 53))
@@ -40,7 +40,7 @@ for _ in range(600):
 print(s.getsockopt(socket.IPPROTO_IP, 14))
 `
 
-// An error about a translated packet is about the packet that was sent.
+// An error about a translated packet quotes the packet as it was sent.
 func TestErrorsAboutWhatAServiceWasSentReachTheClient(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
 	for _, provider := range []Endpoint{web1, web2} {
@@ -55,14 +55,14 @@ func TestErrorsAboutWhatAServiceWasSentReachTheClient(t *testing.T) {
 	}
 }
 
-// knock sends a packet to a TCP and a UDP port and waits for nothing.
+// knock sends a packet to a TCP and a UDP port and does not wait for an answer.
 const knock = `
 import socket, sys
 t = socket.socket(); t.setblocking(False); t.connect_ex((sys.argv[1], int(sys.argv[2])))
 socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", (sys.argv[1], int(sys.argv[3])))
 `
 
-// What nobody serves goes to the agent, within the limits, and nowhere else.
+// Packets for a service without providers go to the agent, within the limits, and nowhere else.
 func TestWhatNobodyServesIsRefused(t *testing.T) {
 	c := startCluster(t, db1, web1)
 	n := c.pod(db1).node
@@ -103,7 +103,7 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 	}
 }
 
-// Rules are those between client and provider; the service's address is in none.
+// Rules match client and provider, never the service's address.
 func TestRulesJudgeServicesByTheirProviders(t *testing.T) {
 	c := startCluster(t, db1, web2)
 	s := shop(web2.IPv4)

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// The first fragment of a datagram says its port, which may be none of the service's, or not be for
-// this client. Nobody gets the datagram then, though the later ones could only be for the one port that there is.
+// The first fragment of a datagram has its port, which may be none of the service's, or not be for this client.
+// Then the datagram is dropped, even if the later fragments could only be for the service's only port.
 func TestADatagramInFragmentsIsServedAtItsOwnPortOnly(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	const port, other = 53, 54

@@ -7,9 +7,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Two services have ports of UDP at one address: the later fragments of a datagram that begins a
-// connection may be for either, so its first one does not bring them to the provider of the other.
-// Once there is a connection, datagrams in fragments are answered.
+// Two services have UDP ports at one address: the later fragments of a datagram that begins a connection may be
+// for either, so the first one does not bring them to the provider of the other service. Fragmented datagrams of
+// an established connection are answered.
 func TestFragmentsGoToNoProviderOfAnotherServiceAtTheAddress(t *testing.T) {
 	stallKeeper := endpoint("web3", webBlue, 3, front)
 	c := startCluster(t, web1, stallKeeper, db1)
@@ -34,7 +34,7 @@ func TestFragmentsGoToNoProviderOfAnotherServiceAtTheAddress(t *testing.T) {
 		if got := c.pod(db1).requests(vip, "udp", other, "fence"); !strings.HasPrefix(got, providers[other].ID) {
 			t.Fatalf("port %d: %s", other, got)
 		}
-		const fragment = 0x3f // the flag "more", and the offset, in the first byte of both
+		const fragment = 0x3f // the flag "more" and the offset, in the first byte of both
 		if got := seen.receive(soon, func(f []byte) bool {
 			return strings.Contains(string(f), "fence") || len(f) > 34 && f[12] == 8 && f[13] == 0 && f[20]&fragment|f[21] != 0
 		}); !strings.Contains(string(got), "fence") {

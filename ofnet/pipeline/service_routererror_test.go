@@ -14,7 +14,7 @@ import (
 // discard is the port of udpFrame.
 const discard = 9
 
-// quotes is the sender and the receiver of the IPv4 packet that an ICMP error is about.
+// quotes returns source and destination of the IPv4 packet that an ICMP error quotes.
 func quotes(frame []byte) (from, to netip.Addr) {
 	const quoted = 14 + 20 + 8 // Ethernet, IPv4, ICMP
 	if len(frame) < quoted+20 {
@@ -23,7 +23,7 @@ func quotes(frame []byte) (from, to netip.Addr) {
 	return netip.AddrFrom4([4]byte(frame[quoted+12:])), netip.AddrFrom4([4]byte(frame[quoted+16:]))
 }
 
-// answerTo is an IPv4 packet with UDP that answers another one.
+// answerTo returns an IPv4 UDP packet that answers another one.
 func answerTo(packet []byte) []byte {
 	answer := bytes.Clone(packet)
 	copy(answer[12:], packet[16:20])
@@ -33,7 +33,7 @@ func answerTo(packet []byte) []byte {
 	return answer
 }
 
-// icmpError6 says that a packet of IPv6 was too big, with a text behind it.
+// icmpError6 returns the ICMPv6 error packet too big, with a text after it.
 func icmpError6(dst, src mac, to, from netip.Addr, about []byte, text string) []byte {
 	icmp := append(append([]byte{2, 0, 0, 0, 0, 0, 5, 0}, about...), text...)
 	if len(icmp)%2 == 1 {
@@ -51,8 +51,8 @@ func quotes6(frame []byte) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(frame[quoted+8:])), netip.AddrFrom16([16]byte(frame[quoted+24:]))
 }
 
-// What a router on the way to a provider says of a client's packet names the service, which is all that the
-// client knows. db2 stands for a router.
+// An error of a router on the path to a provider about a client's packet must have the service's address, the only
+// one that the client knows. db2 acts as router.
 func TestErrorsOfRoutersReachTheClientOfAService(t *testing.T) {
 	c := startCluster(t, db1, db2, web2)
 	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2)}
@@ -86,8 +86,8 @@ func TestErrorsOfRoutersReachTheClientOfAService(t *testing.T) {
 	}
 }
 
-// What a router outside says of an answer from a node port reaches the provider, on the node by which the
-// client came in and on another one. What it says of no answer goes nowhere, and not back to the host.
+// An external router's error about an answer from a node port reaches the provider, on the node by which the
+// client entered and on another one. An error about anything else is dropped, and does not go back to the host.
 func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	node, router := NodePorts(wayOut.Prefix), addr("198.51.100.77")
@@ -121,8 +121,9 @@ func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 	}
 }
 
-// The connection tracker takes neither an error in fragments nor one that quotes a fragment for a part of a connection. Such an
-// error is delivered as it is, and names the provider. The one in fragments would have to be put together from all that come with ICMP.
+// The connection tracker assigns neither a fragmented error nor one that quotes a fragment to a connection. Such
+// an error is delivered untranslated, with the provider's address. To translate the fragmented one, all fragments
+// of ICMP would have to be reassembled.
 func TestErrorsInFragmentsAndAboutFragmentsNameTheProvider(t *testing.T) {
 	c := startCluster(t, db1, db2, web2)
 	c.program(Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
@@ -157,8 +158,9 @@ func TestErrorsInFragmentsAndAboutFragmentsNameTheProvider(t *testing.T) {
 	}
 }
 
-// Where routers outside lead an external address to several nodes, what they say of an answer may come by another one than the
-// client has come by, which alone knows the connection. It goes nowhere there, and not back to the host.
+// If external routers balance an external address over several nodes, errors about an answer may enter by another
+// node than the client, and only the client's node has the connection. Such an error is dropped, and does not go
+// back to the host.
 func TestErrorsThatComeByAnotherNodesHostGoNowhere(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
@@ -189,8 +191,9 @@ func TestErrorsThatComeByAnotherNodesHostGoNowhere(t *testing.T) {
 	}
 }
 
-// Open vSwitch (3.1), as it writes other addresses into an error of IPv6, takes for the checksum what a packet of the connection
-// would have there: of UDP the MTU, of TCP the first bytes of the quoted sender. Where that is the client it must not be.
+// When Open vSwitch (3.1) translates addresses in an ICMPv6 error, it updates the bytes at the offset of the
+// connection's checksum: for UDP the MTU, for TCP the first bytes of the quoted source. If that is the client's
+// address it must not change.
 func TestErrorsOfRoutersOfIPv6ReachTheClientUnspoiled(t *testing.T) {
 	c := startCluster(t, db1, db2, web2)
 	s := serving(FromPods, addressesOf(web2), vip6)

@@ -15,12 +15,12 @@ import (
 // Addresses of the service of the example.
 var vip, vip6 = addr("10.1.1.200"), addr("fd00:1::c8")
 
-// shop is a service of the example, in the network web.blue.
+// shop returns the example's service, in the network web.blue.
 func shop(providers ...netip.Addr) Service {
 	return serving(FromPods, providers, vip)
 }
 
-// serving is a service with two ports at each of its addresses.
+// serving returns a service with two ports at each of its addresses.
 func serving(from Clients, providers []netip.Addr, at ...netip.Addr) Service {
 	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: providers}
 	for _, a := range at {
@@ -30,7 +30,7 @@ func serving(from Clients, providers []netip.Addr, at ...netip.Addr) Service {
 	return s.Numbered(noneTaken)
 }
 
-// addressesOf are those of endpoints, of both versions of IP.
+// addressesOf returns the addresses of endpoints, of both IP families.
 func addressesOf(all ...Endpoint) (list []netip.Addr) {
 	for _, e := range all {
 		list = append(list, e.IPv4, e.IPv6)
@@ -39,10 +39,10 @@ func addressesOf(all ...Endpoint) (list []netip.Addr) {
 	return list
 }
 
-// noneTaken lets a service have the numbers that it asks for.
+// noneTaken reports every number as free.
 func noneTaken(uint32) bool { return false }
 
-// server answers a port of a pod, over TCP and UDP, with a text. Who asks it to over TCP is reset.
+// server answers a port of a pod, over TCP and UDP, with a text. Over TCP, a client can request a reset.
 const server = `
 import socket, struct, sys, threading
 tcp = socket.socket(socket.AF_INET6); tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); tcp.bind(("::", 8080)); tcp.listen(64)
@@ -67,8 +67,8 @@ while True:
     udp.sendto((sys.argv[1] + " " + caller(a) + "\n").encode() + b"x" * (4000 if d == b"long" else 0), a)
 `
 
-// client asks a service some times and prints, for each, the answer and who gave it. A datagram that is
-// not answered within a second is sent again by the same socket, as TCP does by itself.
+// client sends some requests to a service and prints, for each, the answer and its source. A datagram without an
+// answer within a second is sent again by the same socket, as TCP does by itself.
 const client = `
 import socket, sys
 to, kind, port, text, tries = sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5].encode(), int(sys.argv[6])
@@ -113,23 +113,22 @@ func (p *pod) run(script string, args ...string) {
 	}
 }
 
-// requests returns what a service answers, or the error; from is the client's address, if it
-// matters.
+// requests returns the answer of a service, or the error; from is the client's address, if it matters.
 func (p *pod) requests(to netip.Addr, kind string, port int, text string, from ...netip.Addr) string {
 	return p.requestsTimes(1, to, kind, port, text, from...)[0]
 }
 
-// requestsTimes returns what each of several requests is answered, or one error.
+// requestsTimes returns the answers to several requests, or one error.
 func (p *pod) requestsTimes(times int, to netip.Addr, kind string, port int, text string, from ...netip.Addr) []string {
 	return p.client(times, soon, to, kind, port, text, from)
 }
 
-// deniedRequest is requests where silence is wanted: it listens for a second.
+// deniedRequest is requests where no answer is expected: it waits for a second.
 func (p *pod) deniedRequest(to netip.Addr, kind string, port int, text string, from ...netip.Addr) string {
 	return p.client(1, time.Second, to, kind, port, text, from)[0]
 }
 
-// client runs the client; each request may take so long.
+// client runs the client; within is the time limit of each request.
 func (p *pod) client(times int, within time.Duration, to netip.Addr, kind string, port int, text string, from []netip.Addr) []string {
 	args := []string{testkit.Python, "-ISc", client, fmt.Sprint(times), to.String(), kind, fmt.Sprint(port), text, fmt.Sprint(within.Seconds())}
 	for _, a := range from {
@@ -181,8 +180,8 @@ func TestAServiceAnswersEveryPodOfItsTenant(t *testing.T) {
 	}
 }
 
-// In a bridged network, too, on both nodes; a provider that asks itself is asked by the
-// service. Members of other networks, and what is for no port, get nowhere.
+// In a bridged network, too, on both nodes; a provider's request to itself comes from the service's address.
+// Requests of other networks' members, and to other ports, are dropped.
 func TestAServiceOfABridgedNetworkAnswersItsMembers(t *testing.T) {
 	c := startBridged(t)
 	s := Service{ID: "shop:blue", Mode: lanBlue.Mode, VRF: blueVRF, Tag: lanBlue.Tag, Providers: addressesOf(lan1, lan2)}
@@ -219,13 +218,13 @@ func TestAServiceOfABridgedNetworkAnswersItsMembers(t *testing.T) {
 	}
 }
 
-// served expects that each of the providers answers an endpoint at an address, by TCP and UDP.
+// served checks that each of the providers answers an endpoint at an address, by TCP and UDP.
 func (c *cluster) served(client Endpoint, at netip.Addr, providers ...Endpoint) {
 	c.t.Helper()
 	c.servedAs(client, at, familyOf(at).hairpinAddress(), providers...)
 }
 
-// servedAs says who a provider is for itself, as well.
+// servedAs is served, with the address that a provider sees in its own requests.
 func (c *cluster) servedAs(client Endpoint, at, itself netip.Addr, providers ...Endpoint) {
 	c.t.Helper()
 	for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
@@ -241,8 +240,8 @@ func (c *cluster) servedAs(client Endpoint, at, itself netip.Addr, providers ...
 	}
 }
 
-// askedAs expects that each of the providers answers, and sees the client at an address.
-// From is the one that the client takes, if it has several.
+// askedAs checks that each of the providers answers, and sees the client at an address. from is the client's
+// address, if it has several.
 func (c *cluster) askedAs(client *pod, at netip.Addr, kind string, port int, as func(provider string) netip.Addr, from []netip.Addr, providers ...Endpoint) {
 	c.t.Helper()
 	seen := map[string]int{}
@@ -294,8 +293,9 @@ func TestOnlyTheConnectionsOfAProviderThatGoesAreEnded(t *testing.T) {
 	}
 }
 
-// What finds no room in the connection tracker is thrown away once, with a reason, instead of looking for a provider
-// until the datapath gives it up: on the client's node, and on a provider's whose client came in by another node's host.
+// A connection without room in the connection tracker is dropped once, with a reason, instead of being sent to
+// another provider again and again until the datapath drops it: on the client's node, and on the provider's node
+// if the client entered by another node's host.
 func TestAConnectionWithoutRoomIsDropped(t *testing.T) {
 	c := startCluster(t, db1, web2)
 	plain, sticky := serving(FromPods|FromHost, addressesOf(web2), external, vip6), serving(FromPods, addressesOf(web2), vip)
@@ -311,14 +311,14 @@ for _ in range(5): socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else sock
 		name   string
 		client *pod
 		at     netip.Addr
-		full   *node // by a connection of the client to the service that keeps no providers
+		full   *node // by a connection of the client to the service without affinity
 	}{
 		{"a client that came in by another node", host, external, c.pod(web2).node},
 		{"a service", c.pod(db1), external, c.pod(db1).node},
 		{"a service by IPv6", c.pod(db1), vip6, c.pod(db1).node},
 		{"a service whose clients keep their providers", c.pod(db1), vip, c.pod(db1).node},
 	} {
-		// Each time anew: a connection on which nothing is said ends within a minute.
+		// Created again each time: an idle connection expires within a minute.
 		test.full.Appctl("dpctl/flush-conntrack", fmt.Sprintf("zone=%d", blueVRF))
 		test.full.Appctl("dpctl/ct-set-limits", fmt.Sprintf("zone=%d,limit=1", blueVRF))
 		if got := test.client.requests(external, "udp", 53, "hello"); strings.HasPrefix(got, "error") {

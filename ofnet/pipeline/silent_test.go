@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// attempts asks a TCP port many times at once, and prints what became of each.
+// attempts sends many TCP requests at once, and prints the result of each.
 const attempts = `
 import socket, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -24,21 +24,21 @@ def ask(_):
 with ThreadPoolExecutor(int(sys.argv[2])) as all: print("\n".join(all.map(ask, range(int(sys.argv[2])))))
 `
 
-// Nobody looks whether providers answer: one that does not costs those who are sent to it,
-// and nobody else.
+// Providers are not health-checked: one that does not answer affects the clients that are sent to it, and no
+// others.
 func TestAProviderThatDoesNotAnswerCostsItsOwnShare(t *testing.T) {
-	const clients = 32 // that one of two providers gets none of them has a chance of 1 in 4 billion
+	const clients = 32 // the probability that one of two providers gets none of them is 1 in 4 billion
 	c := startCluster(t, db1, db2, web1, web2)
 	c.pod(web2).serveShop()
 	gone := addr("10.1.1.77")
 	for _, test := range []struct {
-		client    Endpoint // another one: it may take a port again, and with it the provider
+		client    Endpoint // another one: it may reuse a port, and with it the provider
 		providers []netip.Addr
 		told      []string
 		patience  string // in seconds, of a client that waits for an answer
 	}{
 		{db1, []netip.Addr{web1.IPv4, web2.IPv4}, []string{"refused", web2.ID}, "30"}, // nothing listens
-		{db2, []netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}, "10"},      // nobody has the address
+		{db2, []netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}, "10"},      // no host has the address
 	} {
 		c.program(shop(test.providers...))
 		out, err := c.pod(test.client).exec(testkit.Python, "-ISc", attempts, vip.String(), fmt.Sprint(clients), test.patience)

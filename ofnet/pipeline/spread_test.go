@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// beginner begins a TCP connection from each of 500 ports; nobody has to answer.
+// beginner opens a TCP connection from each of 500 ports, without waiting for answers.
 const beginner = `
 import socket, sys
 for port in range(int(sys.argv[2]), int(sys.argv[2]) + 500):
@@ -18,10 +18,10 @@ for port in range(int(sys.argv[2]), int(sys.argv[2]) + 500):
     s.connect_ex((sys.argv[1], 80)); s.close()
 `
 
-// replies are a connection's provider and the client's port.
+// replies matches a connection's provider and the client's port.
 var replies = regexp.MustCompile(`reply=\(src=(10\.1\.9\.\d+),dst=[^,]*,sport=8080,dport=(\d+)\)`)
 
-// Of nine providers with 16 values of the hash, seven would get twice as much as the others.
+// With nine providers and 16 values of the hash, seven would get twice as many connections as the others.
 func TestConnectionsAreSpreadEvenlyOverProviders(t *testing.T) {
 	const enough = 3000
 	c := startCluster(t, db1)
@@ -38,7 +38,7 @@ func TestConnectionsAreSpreadEvenlyOverProviders(t *testing.T) {
 		if out, err := c.pod(db1).exec(testkit.Python, "-ISc", beginner, vip.String(), fmt.Sprint(port)); err != nil {
 			t.Fatal(err, out)
 		}
-		// What was begun half a minute ago may be tracked no more.
+		// A connection begun half a minute ago may not be tracked any more.
 		for _, found := range replies.FindAllStringSubmatch(c.pod(db1).node.Appctl("dpctl/dump-conntrack"), -1) {
 			chosen[found[2]] = found[1]
 		}

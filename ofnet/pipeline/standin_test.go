@@ -10,8 +10,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// The host leads a node port of UDP to an address that is of this port alone, so that all fragments of a datagram come to one provider: on
-// this node or another one, judged or not, and of a service whose clients keep theirs. Another port at the address is nobody's.
+// The host translates a UDP node port to an address of this port alone, so that all fragments of a datagram reach
+// one provider: on this node or another one, evaluated or not, and of a service with affinity. Other ports at that
+// address have no service.
 func TestADatagramInFragmentsComesToItsNodePort(t *testing.T) {
 	web3 := endpoint("web3", webBlue, 3, front)
 	c := startCluster(t, web1, web2, web3, red1)
@@ -81,7 +82,7 @@ func TestADatagramInFragmentsComesToItsNodePort(t *testing.T) {
 	}
 }
 
-// free is one of the addresses that stand in for nothing.
+// free returns an address that stands in for nothing.
 func free(in StandIns, private netip.Prefix) netip.Addr {
 	taken := map[netip.Addr]bool{}
 	for port := range in.nodePorts {
@@ -95,7 +96,7 @@ func free(in StandIns, private netip.Prefix) netip.Addr {
 	return a
 }
 
-// Numbers are the same for the same things, whoever asks, and none is of two.
+// Numbers depend only on what they stand in for, and no two are equal.
 func TestWhatStandsInForWhatFollowsFromWhatThereIs(t *testing.T) {
 	var ports []uint16
 	var addresses []netip.Addr
@@ -155,7 +156,7 @@ func TestWhatStandsInForWhatFollowsFromWhatThereIs(t *testing.T) {
 	}
 }
 
-// What stands in for an address of load balancers has ports of services of which each says who is served.
+// The stand-in of a load balancer's address has ports of services that each limit their clients.
 func TestWhatStandsInForAnAddressIsServedAsTheAddress(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	vips := []netip.Addr{external, external6}

@@ -13,15 +13,15 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Fragments of a packet whose others never come are given back by the connection tracker with
-// somebody else's packet, seconds later. Nobody gets them, least of all another tenant.
+// When fragments of a packet remain incomplete, the connection tracker returns them seconds later together with
+// another packet. They must be dropped, and above all not reach another tenant.
 func TestLongStrayFragmentsReachNobody(t *testing.T) {
 	testkit.TakesLong(t)
 	server := endpoint("red3", webRed, 3, 0)
 	for _, scene := range []struct {
 		name  string
 		red   Tiers
-		asked bool // by a service
+		asked bool // through a service
 	}{{"beside tracked connections", Tracked, false}, {"beside connections to a service", 0, true}} {
 		t.Run(scene.name, func(t *testing.T) {
 			c := startCluster(t, web1, red1, server)
@@ -61,7 +61,7 @@ func TestLongStrayFragmentsReachNobody(t *testing.T) {
 	}
 }
 
-// What a host sends to an endpoint in fragments is translated by the tracker, and goes on at DEST.
+// Fragmented packets of a host to an endpoint are translated by the tracker, and continue in table DEST.
 func TestLongStrayFragmentsDoNotComeInWithTheHosts(t *testing.T) {
 	testkit.TakesLong(t)
 	server := knownOutside(endpoint("red3", webRed, 3, 0))
@@ -70,7 +70,7 @@ func TestLongStrayFragmentsDoNotComeInWithTheHosts(t *testing.T) {
 	host := c.withOutside(server)
 	n := c.pod(server).node
 
-	// As the endpoints' addresses are equal, so are their MACs.
+	// Since the endpoints' addresses are equal, so are their MACs.
 	c.pod(web1).wire().halves(udpFrame(server.MAC, web1.MAC, server.IPv4, web1.IPv4, strings.Repeat("x", 2000)+"stray"))
 	receiver, sender, fence, strays := c.pod(server).wire(), c.pod(red1).wire(), 0, 0
 	c.pod(server).datagrams(5353)
@@ -94,7 +94,7 @@ func TestLongStrayFragmentsDoNotComeInWithTheHosts(t *testing.T) {
 	}
 }
 
-// A table that packets come back to from the tracker has to drop what comes back on the way of another packet.
+// A table to which the tracker returns packets must drop fragments that it returns with another packet.
 func TestStraysAreDroppedWhereverTheTrackerGivesPacketsBack(t *testing.T) {
 	text := dump("base", node1().Base()) + wantsText(node1(), goldenObjects...) + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...)
 	back := map[uint8]bool{}
@@ -110,10 +110,10 @@ func TestStraysAreDroppedWhereverTheTrackerGivesPacketsBack(t *testing.T) {
 	}
 }
 
-// halves is how many datagrams the tracker is to wait for in vain.
+// halves is the number of incomplete datagrams.
 const halves = 12
 
-// halves sends all of a datagram but its first fragment, as several ones.
+// halves sends several datagrams without their first fragment.
 func (w *wire) halves(frame []byte) {
 	for i := range halves {
 		frame[19] = byte(1 + i) // the number of the datagram
@@ -123,20 +123,20 @@ func (w *wire) halves(frame []byte) {
 	}
 }
 
-// hasReturned tells whether the tracker has given back so many fragments that it has kept in vain.
+// hasReturned reports whether the tracker has returned so many incomplete fragments.
 func (n *node) hasReturned(count int) bool {
 	return strings.Contains(n.Appctl("dpctl/ipf-get-status"), fmt.Sprintf("v4 frags expired: %d", count))
 }
 
-// Members of a bridged network of whom one is tracked, and those on another node.
+// Members of a bridged network of which one is tracked, and those on another node.
 var (
 	lr3       = endpoint("lr3", lanRed, 3, 0)
 	lr5       = endpoint("lr5", lanRed, 5, 0)
-	behindOne = []Endpoint{lr5, lr2} // whose copies of a broadcast come behind that of the tracked one
+	behindOne = []Endpoint{lr5, lr2} // their copies of a broadcast come after that of the tracked one
 )
 
-// A broadcast is given to the tracker for some receivers only. What the tracker adds to these
-// copies stays with them.
+// A broadcast is sent to the tracker for some receivers only. What the tracker adds to their copies must not reach
+// others.
 func TestLongStrayFragmentsDoNotFollowABroadcast(t *testing.T) {
 	testkit.TakesLong(t)
 	c := startCluster(t, lan1, lan2, lr1, lr2, lr3, lr5)
@@ -164,7 +164,7 @@ func TestLongStrayFragmentsDoNotFollowABroadcast(t *testing.T) {
 		ask()
 		return c.pod(lr1).node.hasReturned(halves)
 	})
-	ask() // what came behind the last fence
+	ask() // what arrived after the last fence
 	for id, got := range strays {
 		if got != 0 {
 			t.Errorf("%d of %d stray fragments reach %s of another tenant", got, halves, id)
@@ -172,8 +172,7 @@ func TestLongStrayFragmentsDoNotFollowABroadcast(t *testing.T) {
 	}
 }
 
-// The datapath does nothing to a packet behind a ct() in its own pass: that would be done to stray
-// fragments, too.
+// The datapath must not act on a packet after a ct() in the same pass: stray fragments would be treated like it.
 func TestNothingFollowsTheTrackerInAPass(t *testing.T) {
 	c := startCluster(t, lr1, lr2, lr3, lr5)
 	n, members := c.pod(lr1).node, []Endpoint{lr1, lr3, lr5}
@@ -210,7 +209,8 @@ func TestNothingFollowsTheTrackerInAPass(t *testing.T) {
 	}
 }
 
-// behindTracker is what actions of the datapath do behind the first ct(), and its recirculation, that is in no clone.
+// behindTracker returns the actions of the datapath after the first ct() and its recirculation that are in no
+// clone.
 func behindTracker(actions string) string {
 	depth := 0
 	for i, c := range actions {

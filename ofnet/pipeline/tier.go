@@ -115,7 +115,8 @@ var sides = map[bool]side{
 		regDstTiers, JudgesIn, IsolatesIn, openflow.CTNwSrc},
 }
 
-// base has the flows that admit connections of endpoints without tiers in a direction, and drop what no rule of an isolating tier allows.
+// base has the flows that admit connections of endpoints without tiers in a direction, and drop what no rule of an
+// isolating tier allows.
 func (tiers) base(w *Wants) {
 	for _, s := range []side{sides[true], sides[false]} {
 		w.flow(
@@ -239,7 +240,7 @@ func ofAnyClass(in Register) (all []openflow.Match) {
 	return all
 }
 
-// trackedState is the prerequisite of matches on the original direction's tuple.
+// trackedState returns the prerequisite of matches on the original direction's tuple.
 func trackedState() openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTInv)
 }
@@ -254,7 +255,7 @@ func (r TierRule) side() side { return sides[r.Out] }
 
 func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
 
-// alone is how far a rule of one dimension is above other rules of its rank. Policies share a rank, and a rule's
+// alone returns how far a rule of one dimension is above other rules of its rank. Policies share a rank, and a rule's
 // only match may be a clause of another rule's conjunction: at one priority a switch can have only one of the two
 // flows.
 func (r TierRule) alone() uint16 {

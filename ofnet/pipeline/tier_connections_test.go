@@ -25,7 +25,7 @@ func (c *cluster) calls(from Endpoint, server *pod, at netip.Addr, port uint16) 
 	return c.callsAt(c.pod(from), net.Dialer{Timeout: soon}, place, server, place)
 }
 
-// callsAt connects by a dialer, to a place where the server is reached; it listens at another one.
+// callsAt connects with a dialer to an address at which the server is reached; the server listens at another one.
 func (c *cluster) callsAt(client *pod, dialer net.Dialer, reached netip.AddrPort, server *pod, listens netip.AddrPort) talkOver {
 	c.t.Helper()
 	var listener net.Listener
@@ -52,7 +52,7 @@ func (c *cluster) callsAt(client *pod, dialer net.Dialer, reached netip.AddrPort
 	return talk
 }
 
-// says tells whether what one end says arrives at the other, behind what was lost before.
+// says reports whether a byte that one end sends arrives at the other, after those that were lost before.
 func says(word byte, from, to net.Conn, patience time.Duration) bool {
 	_ = to.SetReadDeadline(time.Now().Add(patience))
 	if _, err := from.Write([]byte{word}); err != nil {
@@ -65,7 +65,7 @@ func says(word byte, from, to net.Conn, patience time.Duration) bool {
 	}
 }
 
-// Whoever of the two speaks first after a change.
+// Either end may send first after a change.
 func TestConnectionsAreJudgedAnewWhenTheRulesChange(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	both := map[string]Tiers{web1.ID: isolated, db2.ID: isolated, db1.ID: isolated}
@@ -103,15 +103,15 @@ func TestConnectionsAreJudgedAnewWhenTheRulesChange(t *testing.T) {
 	try("admitted", true)
 	c.judge(both, rules...)
 	try("another epoch, the same rules", true)
-	c.judge(both, rules[1:]...) // web1 may not begin anything any more
+	c.judge(both, rules[1:]...) // web1 may not open new connections any more
 	try("the sender's rule has gone", false)
 	c.judge(both, rules...)
-	try("it is back", true) // what was lost is sent again
+	try("it is back", true) // what was lost is retransmitted
 	c.judge(both, rules[0])
 	try("the receivers' rules have gone", false)
 }
 
-// Whoever of the two speaks first after the change.
+// Either end may send first after the change.
 func TestPeersOfBegunConnectionsKeepThemAndGetNoOthers(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	tiers := map[string]Tiers{web1.ID: JudgesOut | IsolatesOut}

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a rule of groups denies no tier lets pass. What it allows the tiers are asked about, as if there were no such
-// rule. Who it is that denies tells why packets are thrown away.
+// What a rule of groups denies, no tier can allow. What it allows is evaluated by the tiers as if there were no
+// such rule. The reason of a dropped packet says which of them denied it.
 func TestTiersAreAskedAboutWhatGroupsAllow(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	const sql = 5432
@@ -23,7 +23,7 @@ func TestTiersAreAskedAboutWhatGroupsAllow(t *testing.T) {
 		group Rule
 		tiers Tiers // of the receiver
 		rules []TierRule
-		why   Reason // of what is thrown away; 0: nothing is
+		why   Reason // of the dropped packets; 0: none
 	}{
 		{"groups deny, the first tier accepts", denies, judged, []TierRule{allowing(false, classDB2, inTier(FirstTier, 0, Accept))}, reasonDenied},
 		{"groups deny, a policy allows", denies, isolated, []TierRule{allowing(false, classDB2)}, reasonDenied},
@@ -47,7 +47,7 @@ func TestTiersAreAskedAboutWhatGroupsAllow(t *testing.T) {
 		for _, why := range judging {
 			if why == s.why {
 				testkit.Eventually(t, time.Minute, s.name+": it is told why packets are thrown away", func() bool {
-					return c.thrownAway(why) >= before[why]+2 // one of each version of IP
+					return c.thrownAway(why) >= before[why]+2 // one of each IP family
 				})
 			} else if got := c.thrownAway(why); got != before[why] {
 				t.Errorf("%s: %d packets are thrown away for reason %d, too", s.name, got-before[why], why)
@@ -56,7 +56,7 @@ func TestTiersAreAskedAboutWhatGroupsAllow(t *testing.T) {
 	}
 }
 
-// thrownAway is how many packets all nodes have thrown away for a reason.
+// thrownAway returns the number of packets that all nodes have dropped for a reason.
 func (c *cluster) thrownAway(why Reason) (packets uint64) {
 	for _, n := range c.nodes {
 		packets += n.dropped(c.t, why)

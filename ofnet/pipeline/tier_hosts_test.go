@@ -18,7 +18,7 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 		c.pod(e).serve(80)
 	}
 	host := c.withOutside(web1)
-	c.judge(map[string]Tiers{web1.ID: isolated, web2.ID: isolated}) // without the way out
+	c.judge(map[string]Tiers{web1.ID: isolated, web2.ID: isolated}) // without an Outside
 	n := c.pod(web1).node
 	own := OutsideAddress(wayOut.Prefix, OutsideHost)
 	wants := c.wants(n, wayOut, Epoch{Number: 9}).chosen()
@@ -35,7 +35,7 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 		t.Error("an isolated endpoint reaches the world")
 	}
 
-	// An endpoint that is the host: to the endpoints of its node, not to those of others.
+	// An endpoint that is the host: for the endpoints of its node, not for those of others.
 	for _, e := range []Endpoint{web2, db1} {
 		c.pod(e).Host = true
 	}
@@ -48,7 +48,7 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 	}
 }
 
-// A service's provider is judged, not the service, and answers come back.
+// The provider is evaluated, not the service, and answers come back.
 func TestAServiceLeadsToIsolatedProviders(t *testing.T) {
 	c := startCluster(t, web1, db1, web2, db2)
 	for _, e := range []Endpoint{web1, web2} {
@@ -74,8 +74,9 @@ func TestAServiceLeadsToIsolatedProviders(t *testing.T) {
 	}
 }
 
-// An endpoint that policies isolate reaches its own node, but by ports that lead elsewhere only as a rule of its own
-// says; the tiers of the cluster's owner judge it as others. Who has the node's address in a tenant's network is not the node.
+// An endpoint isolated by policies reaches its own node, but ports that lead elsewhere only if one of its own
+// rules allows it; the tiers of the cluster's owner evaluate that as usual. An endpoint with the node's address in
+// a tenant's network is not the node.
 func TestIsolatedEndpointsReachTheirOwnNode(t *testing.T) {
 	const ssh, led = 22, 30080
 	c := startCluster(t, web1, db2)
@@ -135,8 +136,9 @@ func TestIsolatedEndpointsReachTheirOwnNode(t *testing.T) {
 	}
 }
 
-// What the node sends to an isolated provider of its own, at a port of the service and with an address of the node, is the node's own;
-// what comes from outside by the same way is judged, and what the node sends to providers of others.
+// What the node sends to an isolated provider of its own, at a port of the service and with one of the node's
+// addresses, is the node's own; what comes from outside on the same path is evaluated, and so is what the node
+// sends to providers of other nodes.
 func TestTheNodeReachesItsIsolatedProvidersByAnyOfItsAddresses(t *testing.T) {
 	const talking = 7000
 	c := startCluster(t, web1, web2)
@@ -192,8 +194,8 @@ func TestTheNodeReachesItsIsolatedProvidersByAnyOfItsAddresses(t *testing.T) {
 	}
 }
 
-// A host reaches isolated providers of its own node and of others, as who may: the
-// connection tracker of the provider's node sees both directions.
+// A host reaches isolated providers of its own node and of others if it may: the connection tracker of the
+// provider's node sees both directions.
 func TestAServiceLeadsTheHostToIsolatedProvidersOfOtherNodes(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	c.classify(map[string]Tiers{web1.ID: isolated, web2.ID: isolated})
@@ -220,8 +222,8 @@ func TestAServiceLeadsTheHostToIsolatedProvidersOfOtherNodes(t *testing.T) {
 	}
 }
 
-// Who has an address of the node in a tenant's network is not the node: what an isolated endpoint answers on a connection
-// of his brings none of it back.
+// An endpoint with the node's address in a tenant's network is not the node: an isolated endpoint's answers on a
+// connection of it do not make its packets pass.
 func TestAnEndpointWithAnAddressOfTheNodeIsJudged(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	judge := func(tiers Tiers) {

@@ -30,13 +30,13 @@ func (c *cluster) classify(tiers map[string]Tiers) {
 	}
 }
 
-// judge programs rules of tiers; whatever they are, they are another epoch than before.
+// judge programs rules of tiers, always with a new epoch.
 func (c *cluster) judge(tiers map[string]Tiers, rules ...TierRule) {
 	c.t.Helper()
 	c.judgeBeside(nil, tiers, rules...)
 }
 
-// judgeBeside does so beside rules of groups.
+// judgeBeside is judge with rules of groups besides.
 func (c *cluster) judgeBeside(groups []Rule, tiers map[string]Tiers, rules ...TierRule) {
 	c.t.Helper()
 	c.epoch++
@@ -84,8 +84,8 @@ func inTier(t Tier, rank uint16, v Verdict) func(*TierRule) {
 	return func(r *TierRule) { r.Tier, r.Rank, r.Verdict = t, rank, v }
 }
 
-// A switch has one flow for a match and a priority. Whatever several policies say of one
-// subject can be there at once: parts of conjunctions are united, others do the same.
+// A switch has one flow for a match and a priority. All policies for one subject must be in force at once: clauses
+// of conjunctions are united, equal flows have equal effects.
 func TestPoliciesAboutOneSubjectDoNotTakeEachOthersFlows(t *testing.T) {
 	p, at := node1(), map[string]openflow.Flow{}
 	for i, r := range []TierRule{
@@ -120,7 +120,7 @@ func TestTiersJudgeConnections(t *testing.T) {
 	type attempt struct {
 		from, to Endpoint
 		port     uint16
-		want     bool // over both versions of IP
+		want     bool // for both IP families
 	}
 	in, out := map[string]Tiers{db2.ID: JudgesIn | IsolatesIn}, map[string]Tiers{web1.ID: JudgesOut | IsolatesOut}
 	onSQL := withPorts(PortRange{openflow.ProtoTCP, sql, sql})
@@ -185,8 +185,8 @@ func TestTiersJudgeConnections(t *testing.T) {
 	}
 }
 
-// Any pod is whoever has a class, whatever bits that has; a rule about them says nothing of others. There may be several such rules,
-// and rules about classes beside them.
+// Any pod means any endpoint with a class, whatever its bits; such a rule does not match others. There may be
+// several such rules, and rules for classes beside them.
 func TestARuleAboutAnyPodFindsAllClasses(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	const sql, ssh = 5432, 22
@@ -219,7 +219,7 @@ func TestARuleAboutAnyPodFindsAllClasses(t *testing.T) {
 			from, to   Endpoint
 			at         netip.Addr
 			port       uint16
-			isPod, net bool // a rule about any pod is about the peer, or one that names its address
+			isPod, net bool // whether a rule for any pod, or one for its address, matches the peer
 		}{
 			{web1, db2, db2.IPv4, sql, true, false}, {db1, db2, db2.IPv6, sql, true, false}, {web2, db2, db2.IPv4, sql, false, false},
 			{web2, db2, db2.IPv4, ssh, false, true}, {web2, db2, db2.IPv6, ssh, false, false},

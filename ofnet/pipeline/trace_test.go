@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// packet is what ofproto/trace follows through the tables.
+// packet is a packet for ofproto/trace.
 type packet struct {
 	inPort   uint32
 	vni      uint32
 	src, dst mac
 	from, to netip.Addr
 	kind     string     // protocol and TTL; empty: UDP
-	node     netip.Addr // out of the tunnel: that of the sender; zero: vtep2
+	node     netip.Addr // out of the tunnel: the sender's; zero: vtep2
 }
 
 func (p packet) String() string {
 	kind := cmp.Or(p.kind, "udp")
 	if !strings.Contains(kind, "nw_ttl") {
-		kind += ",nw_ttl=64" // the switch takes it for 0, and the packet for one that is not routed
+		kind += ",nw_ttl=64" // the default is 0, and such a packet is not routed
 	}
 	text := fmt.Sprintf("%s,in_port=%d,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s", kind,
 		p.inPort, net.HardwareAddr(p.src[:]), net.HardwareAddr(p.dst[:]), p.from, p.to)
@@ -34,7 +34,7 @@ func (p packet) String() string {
 	return text
 }
 
-// verdict is what the datapath would do with a packet: "drop", or the actions.
+// verdict returns what the datapath would do with a packet: "drop", or the actions.
 func (n *node) verdict(t *testing.T, p packet) string {
 	t.Helper()
 	trace := n.Appctl("ofproto/trace", bridge, p.String())
@@ -98,7 +98,8 @@ func TestRulesKnowTheGroupOfARemoteSender(t *testing.T) {
 	}
 }
 
-// A client that came in by another node has no group, also with the address of an endpoint there: tenants' addresses are used outside, too.
+// A client that entered by another node has no group, even if an endpoint there has its address: tenants'
+// addresses are used outside, too.
 func TestAClientByAnotherNodeIsNoEndpointOfIt(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	n := c.pod(web1).node
@@ -115,7 +116,8 @@ func TestAClientByAnotherNodeIsNoEndpointOfIt(t *testing.T) {
 	}
 }
 
-// asksSwitchAlone is what the datapath does with a packet that the switch may answer, and that goes nowhere else.
+// asksSwitchAlone matches the datapath's actions for a packet that the switch may answer, and that goes nowhere
+// else.
 var asksSwitchAlone = regexp.MustCompile(`^meter\(\d+\),meter\(\d+\),hash\(sym_l4\(0\)\),recirc\(0x[0-9a-f]+\)$`)
 
 func TestAPacketAtTheEndOfItsLifeIsNotRouted(t *testing.T) {
@@ -131,7 +133,7 @@ func TestAPacketAtTheEndOfItsLifeIsNotRouted(t *testing.T) {
 	}
 }
 
-// The golden files claim to be what ovs-ofctl prints. The switch is asked.
+// The golden files must equal the output of ovs-ofctl. The switch is asked.
 func TestTheSwitchPrintsTheFlowsAsTheGoldenFilesDo(t *testing.T) {
 	n := startCluster(t, web1).nodes[0]
 	wants := n.pipeline.Base()

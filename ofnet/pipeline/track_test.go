@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A tracked connection counts as begun by whoever began it, also if the server is the first who
-// speaks after policies have come.
+// A tracked connection counts as begun by the end that opened it, even if the server is the first to send after
+// policies were added.
 func TestConnectionsOlderThanPoliciesAreJudgedAsTheyBegan(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	c.judge(map[string]Tiers{web1.ID: Tracked, db1.ID: Tracked, db2.ID: Tracked})
@@ -34,7 +34,7 @@ func TestConnectionsOlderThanPoliciesAreJudgedAsTheyBegan(t *testing.T) {
 	}
 }
 
-// Who has no epoch yet judges every packet.
+// Without an epoch every packet is evaluated.
 func TestTiersWithoutAnEpochJudgeEveryPacket(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	c.classify(map[string]Tiers{web1.ID: isolated, db2.ID: isolated})
@@ -55,7 +55,7 @@ func TestTiersWithoutAnEpochJudgeEveryPacket(t *testing.T) {
 	}
 }
 
-// The tracker puts fragments together, so that all of them have ports.
+// The tracker reassembles fragments, so that all of them have ports.
 func TestTiersJudgeFragments(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	const open, closed = 7000, 7001
@@ -81,7 +81,7 @@ func TestTiersJudgeFragments(t *testing.T) {
 	}
 }
 
-// What looks like neighbour discovery, and is sent to another endpoint by the router, is judged as anything else.
+// A packet that resembles neighbour discovery, and is routed to another endpoint, is evaluated like any other.
 func TestTiersJudgeWhatLooksLikeNeighbourDiscovery(t *testing.T) {
 	c := startCluster(t, web1, db1, db2)
 	servers := []Endpoint{db1, db2}
@@ -110,7 +110,7 @@ func TestTiersJudgeWhatLooksLikeNeighbourDiscovery(t *testing.T) {
 	}
 }
 
-// An ICMP error has the fate of the connection that it is about.
+// An ICMP error has the verdict of the connection that it is about.
 func TestErrorsAboutDeniedConnectionsAreNotAdmitted(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	tiers := map[string]Tiers{web1.ID: isolated, db2.ID: Tracked}
@@ -133,7 +133,7 @@ func TestErrorsAboutDeniedConnectionsAreNotAdmitted(t *testing.T) {
 	}
 }
 
-// icmpError says that a port is unreachable, about a packet, with a text behind it.
+// icmpError returns the ICMP error port unreachable about a packet, with a text after it.
 func icmpError(dst, src mac, to, from netip.Addr, about []byte, text string) []byte {
 	icmp := append(append([]byte{3, 3, 0, 0, 0, 0, 0, 0}, about...), text...)
 	if len(text)%2 == 1 {

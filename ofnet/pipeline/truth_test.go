@@ -14,13 +14,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Random worlds, on real switches, against an oracle that knows nothing of
-// flows: every endpoint sends to every other, and what each of them receives is
-// compared byte for byte. The worlds are in world_test.go, what is sent in
-// probe_test.go, the oracle in the files of that name. One world in twenty has
-// thousands of rules instead of its own, which are in manyrules_test.go, and isolated endpoints, in finalworlds_test.go.
+// Random worlds, on real switches, against an oracle without flows: every endpoint sends to every other, and what
+// each of them receives is compared byte for byte. The worlds are in world_test.go, the packets in probe_test.go,
+// the oracle in the files of that name. One world in twenty has thousands of rules instead of its own, which are
+// in manyrules_test.go, and isolated endpoints, in finalworlds_test.go.
 
-// A part of all frames is enough for the short test.
+// The short test sends only a part of all frames.
 func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 6, 20) }
 
 func TestLongManyRandomWorldsFareAsTheOracleSays(t *testing.T) {
@@ -28,13 +27,13 @@ func TestLongManyRandomWorldsFareAsTheOracleSays(t *testing.T) {
 	sendThroughWorlds(t, 200, 100)
 }
 
-// theWorld repeats one: its seed is in what a failed test prints.
+// theWorld repeats one world: a failed test prints its seed.
 var theWorld = flag.Uint64("world", 0, "seed of the only random world")
 
-// plugs are the ports of endpoints on the three nodes together.
+// plugs is the number of endpoints' ports on the three nodes together.
 const plugs = 20
 
-// sendThroughWorlds sends so many of a hundred probes through each of some worlds.
+// sendThroughWorlds sends share of a hundred probes through each of count worlds.
 func sendThroughWorlds(t *testing.T, count, share int) {
 	for _, l := range landscapes {
 		t.Run(l.name, func(t *testing.T) {
@@ -61,12 +60,12 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 					t.Fatalf("to repeat it: go test ./ofnet/pipeline -run '%s' -world %d\n%s", t.Name(), seed, w)
 				}
 			}
-			m.read(t, 100*time.Millisecond) // what comes late and should not
+			m.read(t, 100*time.Millisecond) // late frames that must not arrive
 		})
 	}
 }
 
-// settle makes three nodes with all wires of a landscape.
+// settle starts three nodes with all wires of a landscape.
 func settle(t *testing.T, l landscape) (*cluster, []*wire) {
 	c := &cluster{t: t, pods: map[string]*pod{}, trunks: l.encap == VLAN}
 	var wires []*wire
@@ -95,7 +94,7 @@ func settle(t *testing.T, l landscape) (*cluster, []*wire) {
 	return c, wires
 }
 
-// live has a world's endpoints talk.
+// live sends the packets of a world's endpoints.
 func (c *cluster) live(t *testing.T, w *world, m *mailbox, share int) {
 	m.forget()
 	for _, n := range c.nodes {
@@ -117,8 +116,7 @@ func (c *cluster) live(t *testing.T, w *world, m *mailbox, share int) {
 	w.talk(t, m, w.newTalks())
 }
 
-// talk has clients begin new connections, and go on with those they have. Providers
-// answer.
+// talk makes clients open new connections and continue existing ones, and providers answer.
 func (w *world) talk(t *testing.T, m *mailbox, more []talk) {
 	w.talks = append(w.talks, more...)
 	var requests, answers []probeFrame
@@ -131,7 +129,7 @@ func (w *world) talk(t *testing.T, m *mailbox, more []talk) {
 		}
 	}
 	if t.Failed() {
-		return // connections end while frames are waited for
+		return // connections expire while frames are waited for
 	}
 	w.talks = slices.DeleteFunc(w.talks, func(t talk) bool { return t.provider < 0 })
 	for _, t := range w.talks {
@@ -142,7 +140,7 @@ func (w *world) talk(t *testing.T, m *mailbox, more []talk) {
 	}
 }
 
-// plug makes a port without a host behind it, which would have a say of its own.
+// plug creates a port without a host, which would send packets of its own.
 func (c *cluster) plug(node int, port uint32) *wire {
 	c.t.Helper()
 	n := c.nodeOf([]netip.Addr{vtep1, vtep2, vtep3}[node])
@@ -153,7 +151,7 @@ func (c *cluster) plug(node int, port uint32) *wire {
 	return c.wire(n, name)
 }
 
-// outsider makes an end of the cable of all nodes.
+// outsider creates an end of the cable of all nodes.
 func (c *cluster) outsider(at mac) *wire {
 	c.t.Helper()
 	hub := c.nodes[0]
@@ -166,7 +164,7 @@ func (c *cluster) outsider(at mac) *wire {
 	return c.wire(hub, name)
 }
 
-// cable makes a link.
+// cable creates a link.
 func (n *node) cable(one, other string) {
 	n.Exec("sh", "-ec", `
 ip link add "$1" type veth peer name "$2"
@@ -182,7 +180,7 @@ func (c *cluster) wire(n *node, link string) *wire {
 	return p.wireAt(link)
 }
 
-// wants is what a node's switch needs in a world.
+// wants returns what a node's switch needs in a world.
 func (w *world) wants(n *node) Wants {
 	wants, local := n.pipeline.Base(), func(e Endpoint) bool { return e.VTEP == n.vtep }
 	for _, in := range w.networks {
@@ -210,7 +208,7 @@ func (w *world) wants(n *node) Wants {
 	return wants.chosen()
 }
 
-// floodSet is what a node knows of a network's members.
+// floodSet returns the members of a network as a node knows them.
 func (w *world) floodSet(in Network, local func(Endpoint) bool) FloodSet {
 	s := FloodSet{Network: in.ID, Encap: in.Encap, VNI: in.VNI, Tag: in.Tag}
 	for _, e := range w.endpoints {
@@ -223,7 +221,7 @@ func (w *world) floodSet(in Network, local func(Endpoint) bool) FloodSet {
 	return s
 }
 
-// chosen settles flows with equal matches as a driver does.
+// chosen resolves flows with equal matches as a driver does.
 func (w Wants) chosen() Wants {
 	place := map[string]int{}
 	var flows []openflow.Flow

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The tunnel may be of IPv6, whatever it carries.
+// The tunnel may use IPv6, whatever it carries.
 func TestTheUnderlayMayBeIPv6(t *testing.T) {
 	one, two, far := web1, web2, db2
 	one.VTEP = addr("fd99::1")

@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A switch with the flows of the layout before is taken over, and given back,
-// in the steps a driver takes. After none of them does a packet fare otherwise.
+// A switch with the flows of the earlier layout is upgraded, and downgraded again, in the steps of a driver. No
+// step changes the verdict on any packet.
 func TestPacketsFareTheSameInEveryStepOfAnUpgradeAndBack(t *testing.T) {
 	c := startCluster(t, web1, web2, db2)
-	for _, n := range c.nodes { // the layout before does not look at sizes
+	for _, n := range c.nodes { // the earlier layout does not check sizes
 		n.pipeline = New(Config{TunnelPort: exampleTunnelPort, LocalVTEP: n.vtep})
 	}
 	rules := []Object{tcpRule("deny-new", 1, 0, "syn,!ack", false), tcpRule("allow-sql", 10, 5432, "", true)}
@@ -63,7 +63,7 @@ func TestPacketsFareTheSameInEveryStepOfAnUpgradeAndBack(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name     string
-		old, new bool // which layout's tables there are
+		old, new bool // which layout's tables exist
 		do       func()
 	}{
 		{"the layout before", true, false, func() { n.Ofctl("del-flows", bridge); add(oldBehind)(); add(oldFirst)() }},
@@ -73,7 +73,7 @@ func TestPacketsFareTheSameInEveryStepOfAnUpgradeAndBack(t *testing.T) {
 		{"back: old tables beside the new ones", true, true, add(oldBehind)},
 		{"back: table 0", true, true, add(oldFirst)},
 		{"back: without the new ones", true, false, func() {
-			write(openflow.FlowDeleteStrict, first[3:])() // all but guards and miss, which the old ones replaced
+			write(openflow.FlowDeleteStrict, first[3:])() // all but guards and miss, which the old ones have replaced
 			write(openflow.FlowDeleteStrict, behind)()
 		}},
 	} {
@@ -90,8 +90,7 @@ func TestPacketsFareTheSameInEveryStepOfAnUpgradeAndBack(t *testing.T) {
 	}
 }
 
-// split returns the flows of the node, those of table 0 apart: its guards and
-// miss come first.
+// split returns the flows of the node, those of table 0 separately: its guards and miss come first.
 func (n *node) split(t *testing.T, c *cluster, more []Object) (behind, first []openflow.Flow) {
 	t.Helper()
 	wants := c.wants(n, more...)
@@ -111,7 +110,7 @@ func (n *node) split(t *testing.T, c *cluster, more []Object) (behind, first []o
 	return behind, first
 }
 
-// file writes lines to a file that the switch's tools can read.
+// file writes lines to a file that the switch's tools can read, and returns its path.
 func (n *node) file(t *testing.T, lines []string) string {
 	t.Helper()
 	path := t.TempDir() + "/flows"

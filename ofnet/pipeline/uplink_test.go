@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What an endpoint may send from is more than its addresses: the link-local one of its MAC, and none at all when it
-// asks for an address. Behind an uplink its MAC alone tells who that is.
+// An endpoint may use more source addresses than its own: the link-local one of its MAC, and none at all when it
+// solicits an address. On a VLAN only its MAC then identifies it.
 func TestRulesKnowWhoSendsOnAVLANWithoutItsAddress(t *testing.T) {
 	c := startTrunks(t, vl1, vl2)
 	sender, receiver := c.pod(vl2).wire(), c.pod(vl1).wire()
@@ -37,13 +37,14 @@ func TestRulesKnowWhoSendsOnAVLANWithoutItsAddress(t *testing.T) {
 			rule("but-store", 50, func(r *Rule) { r.SrcGroup, r.DstGroup, r.Allow = store, front, true }),
 		}, 1},
 	} {
-		// The sender's node lets all of it pass: here it is about who the receiver's takes the sender for.
+		// The sender's node passes everything: the test is about which endpoint the receiver's node takes the sender
+		// for.
 		c.programNode(c.pod(vl2).node)
 		c.programNode(c.pod(vl1).node, test.set...)
 		for name, frame := range frames {
 			text, fence := name+", "+test.rules, "fence after "+name+", "+test.rules
 			sender.send(frame(text))
-			sender.send(ethernet(vl1.MAC, vl2.MAC, 0x88b5, []byte(fence))) // rules do not see it
+			sender.send(ethernet(vl1.MAC, vl2.MAC, 0x88b5, []byte(fence))) // rules do not match it
 			if got := receiver.got(fence, text); got != test.want {
 				t.Errorf("%s: it arrives %d times, want %d", text, got, test.want)
 			}

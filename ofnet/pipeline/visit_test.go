@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// shared are addresses of a service that no tenant has in its networks.
+// shared are addresses of a service outside of all tenants' networks.
 var shared = []netip.Addr{addr("10.96.0.10"), addr("fd00:96::10")}
 
-// Endpoints of another tenant ask a service whose providers are on their node, one of them with the
-// client's own address, and on another one. What the rules of both tenants say counts.
+// Endpoints of another tenant use a service with providers on their node, one of them with the client's own
+// address, and on another one. The rules of both tenants apply.
 func TestAServiceAnswersEndpointsOfOtherTenants(t *testing.T) {
 	c := startCluster(t, web1, knownOutside(red1), db1, web2)
 	s := serving(FromPods|FromTenants, addressesOf(web1, web2), shared...)
@@ -44,8 +44,9 @@ func TestAServiceAnswersEndpointsOfOtherTenants(t *testing.T) {
 	}
 }
 
-// Where connections are tracked, as all of Kubernetes are, such a packet is asked about in three zones of the connection tracker on its way
-// to a provider of its own node. The userspace datapath drops one that goes round more than six times.
+// If connections are tracked, as all in Kubernetes are, such a packet passes three zones of the connection tracker
+// on its way to a provider of its own node. The userspace datapath drops a packet that is recirculated more than
+// six times.
 func TestAServiceAnswersTrackedEndpointsOfOtherTenants(t *testing.T) {
 	endpoints := []Endpoint{web1, knownOutside(red1)}
 	for i := range endpoints {
@@ -71,7 +72,7 @@ func TestAServiceAnswersTrackedEndpointsOfOtherTenants(t *testing.T) {
 	}
 }
 
-// A provider that is no endpoint sees the host's port, from whichever tenant.
+// A provider that is no endpoint sees the address of the host's port, whichever tenant the client has.
 func TestAServiceBeyondTheHostAnswersEndpointsOfOtherTenants(t *testing.T) {
 	c := startCluster(t, web1, red1)
 	s := Service{ID: "api:blue", VRF: blueVRF, Tag: webBlue.Tag}

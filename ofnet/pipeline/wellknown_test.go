@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// In bridged networks the gateway is somebody else's. Endpoints of two tenants with
-// one address, and of a network where ARP is flooded, ask the well-known address.
+// In bridged networks the gateway is an external one. Endpoints of two tenants with one address, and of a network
+// with flooded ARP, query the well-known address.
 func TestBridgedPodsAskTheWellKnownAddress(t *testing.T) {
 	c := startCluster(t, lan1, lr1, hub1)
 	c.withNames(lan1)
@@ -31,8 +31,8 @@ func TestBridgedPodsAskTheWellKnownAddress(t *testing.T) {
 	}
 }
 
-// A pod without a route to the address asks by way of its router: it makes no difference
-// to which MAC a question goes. Nothing else about the address is anybody's.
+// A pod without a route to the address sends queries through its router: any destination MAC is accepted. Nothing
+// else is served at the address.
 func TestOnlyTheWellKnownAddressIsTakenInABridgedNetwork(t *testing.T) {
 	c := startCluster(t, lan1, lan3, lr1)
 	c.withNames(lan1)
@@ -69,13 +69,13 @@ func TestOnlyTheWellKnownAddressIsTakenInABridgedNetwork(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	// The router of the network has its names for itself.
+	// Queries to the network's router pass unchanged.
 	toRouter := ask
 	toRouter.dst, toRouter.to = router, lanBlue.Gateway
 	if got := n.verdict(t, toRouter); got == "drop" || got == want {
 		t.Errorf("a question for the network's own gateway goes to %s", got)
 	}
-	// Another node's packet for the address is what any packet for nobody is.
+	// Another node's packet for the address is treated like one for an unused address.
 	arrival := ask
 	arrival.inPort, arrival.vni, arrival.src = exampleTunnelPort, lanBlue.VNI, lan2.MAC
 	arrival.from = lan2.IPv4

@@ -24,14 +24,13 @@ var landscapes = []landscape{
 	{"routed on VLANs", VLAN, []Mode{Routed}},
 }
 
-// routes tells whether nodes route.
+// routes reports whether nodes route.
 func (l landscape) routes() bool { return !l.modes[0].Bridged() }
 
-// world is networks, endpoints, rules and services as chance made them. The endpoint
-// with number i is at port 10+i, on node i%3.
+// world is a set of random networks, endpoints, rules and services. Endpoint i is at port 10+i, on node i%3.
 type world struct {
 	landscape
-	lawless   bool // no rule counts
+	lawless   bool // rules do not apply
 	networks  []Network
 	endpoints []Endpoint
 	rules     []Rule
@@ -59,13 +58,13 @@ func (w *world) String() string {
 	return b.String()
 }
 
-// chance is true so many times of a hundred.
+// chance returns true with a probability in percent.
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// newWorld makes two tenants, which have the same subnets unless they share routers
-// outside, networks of all modes of the landscape, and rules, some of equal priorities.
+// newWorld returns a world of two tenants, which have the same subnets unless they share external routers, with
+// networks of all modes of the landscape, and rules, some of equal priorities.
 func newWorld(r *rand.Rand, l landscape, nodes []*node) *world {
 	w := &world{landscape: l, rand: r}
 	for tag := range uint16(4) {
@@ -78,7 +77,7 @@ func newWorld(r *rand.Rand, l landscape, nodes []*node) *world {
 			e.Limits.DSCP = uint8(1 + r.IntN(MaxDSCP))
 		}
 		if chance(r, 50) {
-			e.Tiers = Tracked // nobody sees a difference
+			e.Tiers = Tracked // must make no difference
 		}
 		w.endpoints = append(w.endpoints, e)
 	}
@@ -107,8 +106,7 @@ func (w *world) newNetwork(tag uint16) Network {
 	return n
 }
 
-// takeFamilies leaves some networks and endpoints one version of IP, and takes
-// gateways away.
+// takeFamilies removes an IP family from some networks and endpoints, and some gateways.
 func (w *world) takeFamilies(n *Network) {
 	r := w.rand
 	has4, has6 := true, true
@@ -154,12 +152,12 @@ func (w *world) newRule(number, priority int) Rule {
 		rule.Dst = netip.Prefix{}
 	}
 	if chance(r, 30) && rule.Dst == prefix("10.1.1.0/24") {
-		rule.Dst6 = prefix("fd00:1::/64") // a network of both versions of IP
+		rule.Dst6 = prefix("fd00:1::/64") // a dual-stack network
 	}
 	return rule
 }
 
-// addService adds one with random ports and providers, if its network can have it.
+// addService adds a service with random ports and providers, if its network can have one.
 func (w *world) addService(i int) {
 	r, in := w.rand, w.networks[i]
 	four, six := in.Subnet.Addr(), in.Subnet6.Addr()
@@ -182,8 +180,7 @@ func (w *world) addService(i int) {
 	w.services = append(w.services, w.provided(s).Numbered(noneTaken))
 }
 
-// provided gives a service other providers, from none to all that there can be. Those it
-// had and has no more drain.
+// provided gives a service other providers, from none to all possible ones. Former ones drain.
 func (w *world) provided(s Service) Service {
 	had, share := slices.Concat(s.Providers, s.Draining), pick(w.rand, 0, 20, 50, 100)
 	s.Providers, s.Draining = nil, nil

@@ -1,5 +1,5 @@
-// Package unixctl asks the daemons of Open vSwitch what they tell neither by OpenFlow nor in the
-// database: over their control socket, in JSON-RPC, as ovs-appctl(8) does.
+// Package unixctl queries the daemons of Open vSwitch for what neither OpenFlow nor the database has: over their
+// control socket, in JSON-RPC, as ovs-appctl(8) does.
 package unixctl
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// Refusal is what a daemon says of a command that it cannot carry out.
+// Refusal is the error message of a daemon for a command that it cannot carry out.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Call runs a command of the daemon whose control socket this is and returns what it prints. A command
-// that fails is a Refusal; other errors are those of a daemon that does not answer.
+// Call runs a command of the daemon with this control socket and returns its output. A failed command is a
+// Refusal; other errors say that the daemon does not answer.
 func Call(ctx context.Context, socket, command string, args ...string) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -36,7 +36,7 @@ func Call(ctx context.Context, socket, command string, args ...string) (string, 
 	return readAnswer(conn)
 }
 
-// readAnswer reads what a daemon says to a command.
+// readAnswer reads the daemon's response to a command.
 func readAnswer(from io.Reader) (string, error) {
 	var answer struct {
 		Result string
@@ -51,7 +51,8 @@ func readAnswer(from io.Reader) (string, error) {
 	return answer.Result, nil
 }
 
-// Process is the number of the process whose control socket this is; 0 if it is one that this process does not see, as from a container.
+// Process returns the pid of the process with this control socket; 0 if this process cannot see it, as from within
+// a container.
 func Process(ctx context.Context, socket string) (pid int, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {

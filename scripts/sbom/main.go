@@ -1,6 +1,6 @@
-// Sbom prints what programs are made of, as a CycloneDX document: the modules that each says it was
-// built from, with their hashes, and Go. It is made of the programs, not of the source: what is
-// not linked is not in it. Of the same programs it is the same document.
+// Sbom prints the contents of programs as a CycloneDX document: the modules from which each was built according to
+// itself, with their hashes, and Go. Its source is the programs, not the source code, so it does not list what is
+// not linked. The same programs give the same document.
 //
 //	go run ./scripts/sbom bin/netmaster bin/netplugin
 package main
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// document is a bill of materials in the form of CycloneDX 1.5.
+// document is a bill of materials in CycloneDX 1.5.
 type document struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -85,7 +85,7 @@ func run(programs []string, out io.Writer) error {
 	return e.Encode(doc)
 }
 
-// madeOf lists the modules of a program, and the standard library first.
+// madeOf returns the standard library and the modules of a program.
 func madeOf(info *debug.BuildInfo) []component {
 	version := strings.TrimPrefix(info.GoVersion, "go")
 	parts := []component{library("stdlib", version, "")}

@@ -1,5 +1,5 @@
-// Package bgppeer is a BGP neighbour in small, for tests: it says the messages that a test
-// gives it, as fast as they are read, and nothing by itself.
+// Package bgppeer is a small BGP neighbour for tests: it sends the messages that a test passes to it, as fast as
+// the speaker reads them, and none by itself.
 package bgppeer
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// Peer has a session with a speaker. One goroutine may say something while another one hears.
+// Peer is a session with a speaker. One goroutine may send while another one receives.
 type Peer struct{ conn net.Conn }
 
-// holdTime is what it offers, in seconds.
+// holdTime is the hold time that it offers, in seconds.
 const holdTime = 90
 
-// Meet begins a session between an address and a speaker that listens at another one.
+// Meet opens a session from an own address to a speaker that listens at another one.
 func Meet(ctx context.Context, own netip.Addr, as uint16, speaker netip.AddrPort) (*Peer, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: own.AsSlice()}}
 	conn, err := dialer.DialContext(ctx, "tcp", speaker.String())
@@ -51,7 +51,7 @@ func (p *Peer) introduce(own netip.Addr, as uint16) error {
 	return p.Say(bgp.NewBGPKeepAliveMessage())
 }
 
-// Say says messages, and waits until there is room for them on their way.
+// Say sends messages, and waits until the connection has room for them.
 func (p *Peer) Say(messages ...*bgp.BGPMessage) error {
 	for _, m := range messages {
 		data, err := m.Serialize()
@@ -65,7 +65,7 @@ func (p *Peer) Say(messages ...*bgp.BGPMessage) error {
 	return nil
 }
 
-// Hear returns the type of the next message that is heard within a time.
+// Hear returns the type of the next message; an error if none is received within a time.
 func (p *Peer) Hear(within time.Duration) (uint8, error) {
 	if err := p.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return 0, err
@@ -79,5 +79,5 @@ func (p *Peer) Hear(within time.Duration) (uint8, error) {
 	return header[typeAt], err
 }
 
-// Close ends the session without a word.
+// Close closes the connection without a notification.
 func (p *Peer) Close() error { return p.conn.Close() }

@@ -1,6 +1,6 @@
-// Package drops counts the packets that were thrown away on the way through a node: by the kernel, for want of room
-// in a socket or in the queue of a processor, and by the switch, with its reason. A test that misses packets tells by
-// these counts who lost them.
+// Package drops counts the packets dropped on the way through a node: by the kernel, for want of room in a socket
+// or in the queue of a processor, and by the switch, with its reason. With these counts, a test that misses
+// packets reports where they were dropped.
 package drops
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Counts are packets by where and why they were thrown away, each since its counter began.
+// Counts are dropped packets by place and reason, each since its counter began.
 type Counts map[string]int
 
-// Since is what was thrown away after an earlier count. What is new in the later one counts from zero, as the sockets
-// of a switch that was started meanwhile.
+// Since returns what was dropped after an earlier count. A counter that only the later count has starts from zero,
+// as those of the sockets of a switch that was started in between.
 func (c Counts) Since(earlier Counts) Counts {
 	grown := Counts{}
 	for where, packets := range c {
@@ -28,8 +28,8 @@ func (c Counts) Since(earlier Counts) Counts {
 	return grown
 }
 
-// Unread is how many found no room in sockets, all together: of a switch in user space that is what a machine loses
-// that is too busy to let it read its ports.
+// Unread returns the packets for which sockets had no room, in total: for a userspace switch, what is lost when
+// the machine is too busy to let it read its ports.
 func (c Counts) Unread() (packets int) {
 	for where, n := range c {
 		if strings.HasPrefix(where, unread) {
@@ -39,7 +39,7 @@ func (c Counts) Unread() (packets int) {
 	return packets
 }
 
-// String has the counts that are not zero, in the order of their names.
+// String returns the counts that are not zero, sorted by name.
 func (c Counts) String() string {
 	var told []string
 	for _, where := range slices.Sorted(maps.Keys(c)) {
@@ -53,16 +53,16 @@ func (c Counts) String() string {
 	return "packets thrown away: " + strings.Join(told, ", ")
 }
 
-// SocketsCommand lists the sockets of a namespace through which packets and datagrams come, for AddSockets.
+// SocketsCommand lists, for AddSockets, the sockets of a namespace that receive packets and datagrams.
 var SocketsCommand = []string{"ss", "-0uw", "-aenmHO"}
 
-// socketLine has the kind of a socket, its address or interface, its number, and how much it dropped.
+// socketLine matches the kind of a socket, its address or interface, its number, and its dropped packets.
 var socketLine = regexp.MustCompile(`(?m)^(\S+)\s+\S+\s+\d+\s+\d+\s+(\S+)\s.*\sino:(\d+)\s.*skmem:\(.*,d(\d+)\)`)
 
-// unread begins the names of counts of sockets.
+// unread is the prefix of the names of sockets' counts.
 const unread = "unread at "
 
-// AddSockets counts what found no room in sockets, from what SocketsCommand says in a place.
+// AddSockets counts what sockets dropped for want of room, from the output of SocketsCommand at a place.
 func (c Counts) AddSockets(place, sockets string) error {
 	for _, line := range socketLine.FindAllStringSubmatch(sockets, -1) {
 		dropped, err := strconv.Atoi(line[4])
@@ -74,14 +74,14 @@ func (c Counts) AddSockets(place, sockets string) error {
 	return nil
 }
 
-// SwitchCommand is the command of ovs-vswitchd that tells its counters, for AddSwitch.
+// SwitchCommand is the command by which ovs-vswitchd returns its counters, for AddSwitch.
 const SwitchCommand = "coverage/show"
 
-// switchLine has the name of a counter of packets that were dropped, and its value.
+// switchLine matches the name of a counter of dropped packets, and its value.
 var switchLine = regexp.MustCompile(`(?m)^(\w*drop\w*)\s.*total: (\d+)`)
 
-// AddSwitch counts what a switch threw away, from what it answers to SwitchCommand. Those that its flows deny are
-// among them, where its datapath counts them.
+// AddSwitch counts what a switch dropped, from its answer to SwitchCommand. Packets that flows deny are included
+// if the datapath counts them.
 func (c Counts) AddSwitch(place, coverage string) error {
 	for _, line := range switchLine.FindAllStringSubmatch(coverage, -1) {
 		dropped, err := strconv.Atoi(line[2])
@@ -93,10 +93,11 @@ func (c Counts) AddSwitch(place, coverage string) error {
 	return nil
 }
 
-// queues has a line for each processor; its second number is how many packets found its queue full.
+// queues has a line for each processor; the second number is the packets that were dropped because its queue was
+// full.
 const queues = "/proc/net/softnet_stat"
 
-// AddProcessors counts what found the queue of a processor full, of the whole machine.
+// AddProcessors counts the packets dropped by full queues of processors, of the whole machine.
 func (c Counts) AddProcessors() error {
 	text, err := os.ReadFile(queues)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package etcdtest runs Debian's etcd as a process of its own, which tests kill, stop, set back to
-// what it had before, and replace by another one. It is quicker than a member inside of a test
-// program, which the race detector slows down.
+// Package etcdtest runs Debian's etcd as a separate process, which tests kill, stop, restore from a backup, and
+// replace by another one. It is faster than a member in a test program, which the race detector slows down.
 package etcdtest
 
 import (
@@ -16,9 +15,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Process is an etcd of one member. Its methods are for one goroutine.
+// Process is an etcd of one member. Its methods must be called by one goroutine.
 type Process struct {
-	// URL is where clients reach it, as long as the test program runs.
+	// URL is its client URL, for as long as the test program runs.
 	URL string
 
 	options []string
@@ -33,29 +32,29 @@ type running struct {
 	ended   <-chan struct{}
 }
 
-// WithoutDisk has an etcd not wait for the disk. What it has promised outlives its being killed
-// all the same, as the machine goes on.
+// WithoutDisk makes an etcd not wait for the disk. What it has acknowledged still survives a kill of the process,
+// as the machine keeps running.
 const WithoutDisk = "--unsafe-no-fsync"
 
-// Token is that of a new process. Two with one token have one cluster id.
+// Token is the cluster token of a new process. Two processes with one token have one cluster id.
 const Token = "first"
 
-// LargeTxns has an etcd take as much in a transaction as the members embedded in netmasters do.
+// LargeTxns gives an etcd the transaction limit of the members embedded in netmasters.
 const LargeTxns = "--max-txn-ops=5120"
 
-// New is an etcd that does not run yet. Its data, what it logs and its backups are in the folder; the
-// options are more than those that it is started with anyway.
+// New returns an etcd that does not run yet. Its data, log and backups are in the folder; options are added to its
+// usual ones.
 func New(dir string, options ...string) *Process {
 	return &Process{URL: testkit.FreeURL(), options: options, token: Token, dir: dir, peer: testkit.FreeURL()}
 }
 
 func (p *Process) data() string { return filepath.Join(p.dir, "data") }
 
-// Log is the path of the file with what it has logged, of all its starts.
+// Log returns the path of its log file, of all its starts.
 func (p *Process) Log() string { return filepath.Join(p.dir, "etcd.log") }
 
-// Start starts it, on its data if it ran before, and waits until it serves or the context ends. It
-// ends with this program at the latest.
+// Start starts it, with its data if it ran before, and waits until it serves or the context ends. It ends with
+// this program at the latest.
 func (p *Process) Start(ctx context.Context) error {
 	log, err := os.OpenFile(p.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -76,7 +75,7 @@ func (p *Process) Start(ctx context.Context) error {
 	return testkit.Poll(ctx, func() error { return p.serves(ctx) })
 }
 
-// serves asks whether the member has a leader, and so takes requests.
+// serves returns an error unless the member has a leader, and so accepts requests.
 func (p *Process) serves(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -84,7 +83,7 @@ func (p *Process) serves(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req.Close = true // it may be another process the next time
+	req.Close = true // the next time, another process may answer
 	answer, err := http.DefaultClient.Do(req)
 	if err == nil {
 		answer.Body.Close()
@@ -113,16 +112,16 @@ func (p *Process) lastLogged() string {
 // Signal sends it a signal.
 func (p *Process) Signal(s os.Signal) error { return p.running.process.Signal(s) }
 
-// Kill ends it as kill -9 does, if it runs. Its data stays.
+// Kill ends it as kill -9 does, if it runs. Its data remains.
 func (p *Process) Kill() {
 	if p.running != nil {
-		_ = p.running.process.Kill() // it may have ended
+		_ = p.running.process.Kill() // it may have ended already
 		<-p.running.ended
 		p.running = nil
 	}
 }
 
-// Backup is a new folder with what it has now; it is restarted for that.
+// Backup returns a new folder with its present content; it restarts the process.
 func (p *Process) Backup(ctx context.Context) (string, error) {
 	p.Kill()
 	backup, err := os.MkdirTemp(p.dir, "backup")
@@ -135,7 +134,7 @@ func (p *Process) Backup(ctx context.Context) (string, error) {
 	return backup, p.Start(ctx)
 }
 
-// Restore sets it back to a backup, which can be used again.
+// Restore restarts it from a backup, which can be used again.
 func (p *Process) Restore(ctx context.Context, backup string) error {
 	p.Kill()
 	if err := os.RemoveAll(p.data()); err != nil {
@@ -147,7 +146,7 @@ func (p *Process) Restore(ctx context.Context, backup string) error {
 	return p.Start(ctx)
 }
 
-// Replace has an empty one in its place, which has another cluster id if the token is another.
+// Replace restarts it empty, with another cluster id if the token is another.
 func (p *Process) Replace(ctx context.Context, token string) error {
 	p.Kill()
 	if err := os.RemoveAll(p.data()); err != nil {

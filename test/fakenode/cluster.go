@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Cluster is the master and the store behind it.
+// Cluster is a netmaster with its store.
 type Cluster struct {
 	Faults
 	path string
@@ -33,11 +33,10 @@ type state struct {
 	Endpoints map[string]mastercfg.CfgEndpointState
 }
 
-// OpenCluster keeps its state in a file.
+// OpenCluster returns a cluster with its state in a file.
 func OpenCluster(path string) *Cluster { return &Cluster{path: path} }
 
-// AddNetwork defines a network; an invalid prefix leaves the family out, the
-// gateway is the first address of each.
+// AddNetwork adds a network; an invalid prefix leaves out the family, the gateway is the first address of each.
 func (c *Cluster) AddNetwork(tenant, name string, v4, v6 netip.Prefix) error {
 	return c.update(func(s *state) error {
 		nw := mastercfg.CfgNetworkState{ID: mastercfg.NetworkID(tenant, name), Tenant: tenant, NetworkName: name, NwType: "data"}
@@ -52,7 +51,7 @@ func (c *Cluster) AddNetwork(tenant, name string, v4, v6 netip.Prefix) error {
 	})
 }
 
-// AddGroup defines an endpoint group.
+// AddGroup adds an endpoint group.
 func (c *Cluster) AddGroup(tenant, name string) error {
 	return c.update(func(s *state) error {
 		s.Groups[mastercfg.EndpointGroupID(tenant, name)] = true
@@ -94,7 +93,7 @@ func (c *Cluster) CreateEndpoint(_ context.Context, r mastercfg.CreateEndpointRe
 	return ep, revision, err
 }
 
-// allocate finds addresses of both families and derives the hardware address.
+// allocate assigns addresses of both families and the MAC address derived from them.
 func (s *state) allocate(ep *mastercfg.CfgEndpointState, nw mastercfg.CfgNetworkState, want mastercfg.ConfigEP) (err error) {
 	if ep.IPAddress, err = s.free(nw.SubnetIP, nw.SubnetLen, want.IPAddress); err != nil {
 		return err
@@ -107,7 +106,7 @@ func (s *state) allocate(ep *mastercfg.CfgEndpointState, nw mastercfg.CfgNetwork
 	return nil
 }
 
-// free returns the wanted address, or the lowest free one behind the gateway.
+// free returns the wanted address, or the lowest free one after the gateway.
 func (s *state) free(subnet string, bits uint, want string) (string, error) {
 	if subnet == "" {
 		return "", nil
@@ -150,7 +149,7 @@ func (c *Cluster) DeleteEndpoint(_ context.Context, r mastercfg.DeleteEndpointRe
 	return err
 }
 
-// Endpoints lists the ids of all endpoints.
+// Endpoints returns the ids of all endpoints.
 func (c *Cluster) Endpoints() ([]string, error) {
 	s, err := c.read()
 	var ids []string
@@ -161,7 +160,7 @@ func (c *Cluster) Endpoints() ([]string, error) {
 	return ids, err
 }
 
-// Place puts an endpoint there that somebody else created.
+// Place adds an endpoint that was created by other means.
 func (c *Cluster) Place(ep mastercfg.CfgEndpointState) error {
 	return c.update(func(s *state) error {
 		s.Endpoints[ep.ID] = ep
@@ -169,7 +168,7 @@ func (c *Cluster) Place(ep mastercfg.CfgEndpointState) error {
 	})
 }
 
-// Lose takes an endpoint away as a store restored from a backup does.
+// Lose removes an endpoint, as restoring the store from a backup does.
 func (c *Cluster) Lose(id string) error {
 	return c.update(func(s *state) error {
 		delete(s.Endpoints, id)
@@ -196,7 +195,7 @@ func (c *Cluster) read() (state, error) {
 	return c.load()
 }
 
-// update changes the state as one step and counts the revision.
+// update applies a change in one step and increments the revision.
 func (c *Cluster) update(change func(s *state) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

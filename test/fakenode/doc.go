@@ -1,18 +1,17 @@
-// Package fakenode is a node in small, for tests of the CNI server: a cluster
-// that allocates addresses and a switch that forwards packets.
+// Package fakenode is a small node for tests of the CNI server: a cluster that allocates addresses and a switch
+// that forwards packets.
 //
-// It is no mock. The cluster (Cluster) keeps networks and endpoints in a file,
-// so they outlive a server that is killed; the switch (Switch) makes real veth
-// pairs and a real Linux bridge, so containers reach each other, and everything
-// it knows is in the kernel. What it cannot do: several nodes, tenants with
-// overlapping subnets, policies. That is what the real switch is tested for.
+// It is no mock. The cluster (Cluster) stores networks and endpoints in a file, so they outlive a killed server;
+// the switch (Switch) creates real veth pairs and a real Linux bridge, so containers reach each other, and its
+// state is in the kernel. It does not support several nodes, tenants with overlapping subnets, and policies; these
+// are tested with the real switch.
 //
 // Tests run in namespaces of their own (Isolate), which end with them.
 package fakenode
 
 import "sync"
 
-// Faults makes calls fail on demand. The zero value lets everything pass.
+// Faults makes calls fail on demand. With the zero value all calls succeed.
 type Faults struct {
 	mu    sync.Mutex
 	fail  map[string]error
@@ -29,7 +28,7 @@ const (
 	Ready          = "Ready"
 )
 
-// Fail makes a call fail with err until it is told nil.
+// Fail makes a call fail with err from now on; nil: it succeeds again.
 func (f *Faults) Fail(call string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,15 +38,15 @@ func (f *Faults) Fail(call string, err error) {
 	f.fail[call] = err
 }
 
-// Watch has every call reported: "PreparePort" before, "PreparePort done" after
-// its effect.
+// Watch sets a function that is called with the name of each call: "PreparePort" before it, "PreparePort done"
+// after it took effect.
 func (f *Faults) Watch(watch func(call string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.watch = watch
 }
 
-// enter reports a call and returns the error it is to fail with.
+// enter reports a call and returns the error set for it, if any.
 func (f *Faults) enter(call string) error {
 	f.report(call)
 	f.mu.Lock()

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolated marks a test process that runs in namespaces of its own.
+// isolated is set in the environment of a test process that runs in its own namespaces.
 const isolated = "CONTIV_TEST_ISOLATED"
 
-// Isolate runs a test binary again in a network and a mount namespace of its
-// own, so that its links and mounts are seen by nobody and end with it.
+// Isolate runs a test binary again in its own network and mount namespaces, so that its links and mounts are
+// private and end with it.
 func Isolate(m *testing.M) int {
 	if os.Getenv(isolated) != "" {
 		return m.Run()
@@ -42,7 +42,7 @@ func Isolate(m *testing.M) int {
 	return 0
 }
 
-// NewNamespace makes a container's network namespace and returns its path.
+// NewNamespace creates a container's network namespace and returns its path.
 func NewNamespace(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "netns")
@@ -60,7 +60,8 @@ func NewNamespace(t testing.TB) string {
 	return path
 }
 
-// EndNamespace ends a container's network namespace as a container runtime does. The kernel takes the links away, by and by.
+// EndNamespace removes a container's network namespace as a container runtime does. The kernel removes its links
+// some time later.
 func EndNamespace(t testing.TB, path string) {
 	t.Helper()
 	if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.Remove(path)); err != nil {
@@ -82,7 +83,7 @@ func makeNamespace(path string) error {
 	return netlink.LinkSetUp(lo)
 }
 
-// onNewThread runs work on a thread that is thrown away afterwards.
+// onNewThread runs work on a thread that is then discarded.
 func onNewThread(work func() error) error {
 	result := make(chan error, 1)
 	go func() {

@@ -23,21 +23,21 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// patience is how long a node may take to become what a test expects.
+// patience is the time limit for a node to reach an expected state.
 const patience = time.Minute
 
 // HostLabel is the name of the node.
 const HostLabel = "node1"
 
-// Node is a node's cluster, switch and directories; servers come and go on it.
+// Node is a node's cluster, switch and directories; servers are started and stopped on it.
 type Node struct {
 	Cluster *Cluster
 	Switch  *Switch
 	Dir     string
 }
 
-// NewNode makes a node with two networks of tenant default: default-net, dual
-// stack, and six, IPv6 only; and one of tenant blue: web, with group front.
+// NewNode creates a node with two networks of tenant default: default-net, dual stack, and six, IPv6 only; and one
+// of tenant blue: web, with group front.
 func NewNode(t testing.TB) *Node {
 	t.Helper()
 	node, err := OpenNode(t.TempDir())
@@ -63,20 +63,20 @@ func NewNode(t testing.TB) *Node {
 	return node
 }
 
-// OpenNode continues a node of another process by its directory.
+// OpenNode opens the node of another process by its directory.
 func OpenNode(dir string) (*Node, error) {
 	cluster := OpenCluster(filepath.Join(dir, "cluster.json"))
 	sw, err := NewSwitch(cluster)
 	return &Node{Cluster: cluster, Switch: sw, Dir: dir}, err
 }
 
-// Socket is where the node's server listens.
+// Socket returns the path of the server's socket.
 func (n *Node) Socket() string { return filepath.Join(n.Dir, "run", "cni.sock") }
 
-// StateDir is where the node's server keeps its checkpoints.
+// StateDir returns the directory of the server's checkpoints.
 func (n *Node) StateDir() string { return filepath.Join(n.Dir, "cni") }
 
-// Config is the configuration of a server on this node, with short times.
+// Config returns the configuration of a server on this node, with short timeouts.
 func (n *Node) Config() k8splugin.Config {
 	return k8splugin.Config{
 		SocketPath: n.Socket(),
@@ -112,8 +112,7 @@ func (n *Node) Start(t testing.TB, change ...func(*k8splugin.Config)) (stop func
 	return n.Run(t, server)
 }
 
-// Run runs a server that was made for the node until stop is called or the test
-// ends.
+// Run runs a given server until stop is called or the test ends.
 func (n *Node) Run(t testing.TB, server *k8splugin.Server) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +143,7 @@ func (n *Node) AwaitServer(t testing.TB) {
 	})
 }
 
-// Do sends a request as contivk8s does. A refusal is a *types.Error.
+// Do sends a request as contivk8s does. The error of a refused request is a *types.Error.
 func (n *Node) Do(r cniwire.Request) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -153,7 +152,7 @@ func (n *Node) Do(r cniwire.Request) ([]byte, error) {
 	return n.Post(cniwire.PathV2, body)
 }
 
-// Post sends any body to any path.
+// Post sends any body to any path, and returns the answer.
 func (n *Node) Post(path string, body []byte) ([]byte, error) {
 	var dialer net.Dialer
 	client := http.Client{Transport: &http.Transport{
@@ -178,8 +177,8 @@ func (n *Node) Post(path string, body []byte) ([]byte, error) {
 	return nil, refusal
 }
 
-// Leftovers names everything an attachment leaves while it exists: ports,
-// endpoints and files. None is what a node without containers has.
+// Leftovers returns the names of all traces of attachments: ports, endpoints and files. A node without containers
+// has none.
 func (n *Node) Leftovers(t testing.TB) []string {
 	t.Helper()
 	var left []string
@@ -205,7 +204,7 @@ func (n *Node) Leftovers(t testing.TB) []string {
 	return left
 }
 
-// NothingLeft waits until the node is as it was without containers.
+// NothingLeft waits until no attachment has left traces.
 func (n *Node) NothingLeft(t testing.TB) {
 	t.Helper()
 	var left []string
@@ -216,7 +215,7 @@ func (n *Node) NothingLeft(t testing.TB) {
 	}
 }
 
-// Eventually waits for a condition and fails the test if it does not come true.
+// Eventually waits for a condition and fails the test if it does not become true.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	testkit.Eventually(t, patience, what, condition)

@@ -19,14 +19,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Switch is a datapath of veth pairs and one Linux bridge, in the network
-// namespace of the process. A port is known by its host side, whose alias is the id of
-// the endpoint as in a real switch; it forwards once it is enslaved to the bridge. Like the rows of a real switch,
-// files outlive the links they are about: one of each port, with its host side.
+// Switch is a datapath of veth pairs and one Linux bridge, in the network namespace of the process. A port is
+// recognized by its host side, whose alias is the id of the endpoint as in a real switch; it forwards once it is
+// enslaved to the bridge. Each port also has a file with the name of its host side, which, like the rows of a real
+// switch, outlives the link.
 type Switch struct {
 	Faults
 	cluster *Cluster
-	mu      sync.Mutex // one change of links at a time
+	mu      sync.Mutex // held while links change
 
 	claims sync.Map // endpoint id -> true once attached or held, false once prepared
 }
@@ -34,12 +34,11 @@ type Switch struct {
 const (
 	bridgeName = "br-fake"
 	portPrefix = "vvport"
-	// PortMTU is what the fake datapath carries.
+	// PortMTU is the MTU of the fake datapath.
 	PortMTU = 1450
 )
 
-// NewSwitch makes the bridge, if it is not there, and gives it the gateway
-// addresses of the networks.
+// NewSwitch creates the bridge, unless it exists, and gives it the gateway addresses of the networks.
 func NewSwitch(cluster *Cluster) (*Switch, error) {
 	err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName, MTU: PortMTU}})
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -74,10 +73,10 @@ func NewSwitch(cluster *Cluster) (*Switch, error) {
 	return &Switch{cluster: cluster}, netlink.LinkSetUp(bridge)
 }
 
-// Ready fails on demand only.
+// Ready returns nil unless a fault was set for it.
 func (s *Switch) Ready() error { return s.enter(Ready) }
 
-// PreparePort makes the veth pair of an endpoint, or finds it.
+// PreparePort creates the veth pair of an endpoint, or returns the existing one.
 func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (drivers.Port, error) {
 	if err := s.enter(PreparePort); err != nil {
 		return drivers.Port{}, err
@@ -116,13 +115,13 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 	}
 }
 
-// Await finds an endpoint in the cluster.
+// Await returns an endpoint of the cluster.
 func (s *Switch) Await(_ context.Context, endpointID string, _ int64) (k8splugin.Attachment, error) {
 	endpoint, network, err := s.cluster.lookup(endpointID)
 	return k8splugin.Attachment{Endpoint: endpoint, Network: network}, err
 }
 
-// Attach has the bridge forward for the endpoint.
+// Attach makes the bridge forward for the endpoint.
 func (s *Switch) Attach(_ context.Context, endpointID string, _ int64) (k8splugin.Attachment, error) {
 	if err := s.enter(Attach); err != nil {
 		return k8splugin.Attachment{}, err
@@ -174,10 +173,10 @@ func (s *Switch) Detach(_ context.Context, endpointID string) error {
 	return nil
 }
 
-// Hold remembers a container that an earlier run attached.
+// Hold records a container that an earlier run attached.
 func (s *Switch) Hold(at k8splugin.Attachment) { s.claims.Store(at.Endpoint.ID, true) }
 
-// Unannounced lists the endpoints held that the cluster does not have.
+// Unannounced returns the held endpoints that the cluster does not have.
 func (s *Switch) Unannounced() []string {
 	var ids []string
 	s.claims.Range(func(id, attached any) bool {
@@ -189,7 +188,7 @@ func (s *Switch) Unannounced() []string {
 	return ids
 }
 
-// Unclaimed lists the endpoints of the node that nobody has, without a grace.
+// Unclaimed returns the endpoints of the node that no container has, without a grace period.
 func (s *Switch) Unclaimed(func(boot string) bool) []k8splugin.Attachment {
 	state, err := s.cluster.read()
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *Switch) Unclaimed(func(boot string) bool) []k8splugin.Attachment {
 	return found
 }
 
-// Ports lists the ports; errors of the kernel show as ports missing.
+// Ports returns the ports; ports that the kernel fails to list are missing.
 func (s *Switch) Ports() []drivers.Port {
 	links, err := list()
 	if err != nil {
@@ -224,7 +223,7 @@ func (s *Switch) Ports() []drivers.Port {
 	return ports
 }
 
-// row is the file of an endpoint's port.
+// row returns the path of the file of an endpoint's port.
 func (s *Switch) row(endpointID string) string {
 	return filepath.Join(filepath.Dir(s.cluster.path), "port-"+endpointID)
 }
@@ -243,10 +242,10 @@ func find(endpointID string) (netlink.Link, error) {
 	return nil, nil
 }
 
-// isPort tells whether a link is the host side of a port.
+// isPort reports whether a link is the host side of a port.
 func isPort(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, portPrefix) }
 
-// list names all links; a listing that others' changes interrupted is repeated.
+// list returns all links; it repeats a listing that was interrupted by changes.
 func list() (links []netlink.Link, err error) {
 	for range 100 {
 		if links, err = netlink.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -256,12 +255,12 @@ func list() (links []netlink.Link, err error) {
 	return links, err
 }
 
-// Remove takes the bridge and all ports away.
+// Remove removes the bridge and all ports.
 func (s *Switch) Remove() error {
 	links, err := list()
 	for _, l := range links {
 		if l.Attrs().Name == bridgeName || isPort(l) {
-			if gone := netlink.LinkDel(l); !errors.Is(gone, unix.ENODEV) { // with its container
+			if gone := netlink.LinkDel(l); !errors.Is(gone, unix.ENODEV) { // already removed with its container
 				err = errors.Join(err, gone)
 			}
 		}

@@ -1,9 +1,8 @@
-// Package journals has the journals of large plans that nobody can finish, for
-// the tests of those who find one.
+// Package journals has journals of large plans that cannot be completed, for the tests of the code that reads
+// them.
 package journals
 
-// Damaged are such journals by what is wrong with them: keys below the journal's
-// prefix and their values.
+// Damaged returns such journals by their fault: keys below the journal's prefix and their values.
 func Damaged() map[string]map[string]string {
 	return map[string]map[string]string{
 		"a negative count":        {"committed": `{"parts":-1}`},

@@ -1,6 +1,5 @@
-// Package kubeapi is as much of an API server of Kubernetes as a netmaster needs that follows one:
-// it has the objects that it is told, and answers lists and watches of each kind. It takes
-// events and forgets them.
+// Package kubeapi is a Kubernetes API server with the part that a netmaster uses: it has the objects that a test
+// sets, and answers lists and watches of each kind. It accepts events and drops them.
 package kubeapi
 
 import (
@@ -23,13 +22,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Object is one of an API.
+// Object is an API object.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// kinds are those that there can be objects of.
+// kinds are the supported kinds of objects.
 var kinds = []Object{
 	&corev1.Namespace{}, &corev1.Node{}, &corev1.Pod{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 	&networkingv1.NetworkPolicy{}, &networkingv1.ServiceCIDR{},
@@ -40,10 +39,10 @@ type Server struct {
 	mu       sync.Mutex
 	revision int64
 	tables   map[string]*table // by path
-	grown    chan struct{}     // closed and replaced when there is news
+	grown    chan struct{}     // closed and replaced on each change
 }
 
-// table has the objects of a kind, and all that has happened to them.
+// table has the objects of a kind, and all their changes.
 type table struct {
 	kind    schema.GroupVersionKind
 	objects map[string][]byte // by namespace/name
@@ -52,10 +51,10 @@ type table struct {
 
 type event struct {
 	revision int64
-	text     []byte // as a watch has it
+	text     []byte // in the format of a watch
 }
 
-// New makes a server that has no objects.
+// New returns a server without objects.
 func New() (*Server, error) {
 	s := &Server{tables: map[string]*table{}, grown: make(chan struct{})}
 	for _, o := range kinds {
@@ -76,7 +75,7 @@ func kindOf(o Object) (kind schema.GroupVersionKind, err error) {
 	return known[0], nil
 }
 
-// pathOf is where all objects of a kind are listed.
+// pathOf returns the path at which all objects of a kind are listed.
 func pathOf(kind schema.GroupVersionKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	if kind.Group == "" {
@@ -128,7 +127,7 @@ func (s *Server) change(objects []Object, gone bool) error {
 	return nil
 }
 
-// line is an event of a watch.
+// line returns an event in the format of a watch.
 func line(what watch.EventType, object []byte) []byte {
 	return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", what, object)
 }
@@ -148,17 +147,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case query.Get("watch") == "":
 		s.list(w, t)
 	default:
-		var from int64 // that the client has
+		var from int64 // the revision that the client has
 		if query.Get("sendInitialEvents") == "true" {
 			from = s.initial(w, t)
 		} else {
-			from, _ = strconv.ParseInt(query.Get("resourceVersion"), 10, 64) // else from the start
+			from, _ = strconv.ParseInt(query.Get("resourceVersion"), 10, 64) // 0, the start, if missing
 		}
 		s.watch(w, r, t, from)
 	}
 }
 
-// all copies the objects of a kind.
+// all returns the objects of a kind and the present revision.
 func (s *Server) all(t *table) (objects [][]byte, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,7 @@ func (s *Server) all(t *table) (objects [][]byte, revision int64) {
 	return objects, s.revision
 }
 
-// list answers with all objects of a kind. A client that is gone does not matter, here and below.
+// list writes all objects of a kind. Here and below, failed writes are ignored: the client has disconnected.
 func (s *Server) list(w http.ResponseWriter, t *table) {
 	objects, revision := s.all(t)
 	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, t.kind.Kind, t.kind.GroupVersion(), revision)
@@ -181,7 +180,7 @@ func (s *Server) list(w http.ResponseWriter, t *table) {
 	fmt.Fprint(w, "]}")
 }
 
-// initial sends all objects of a kind as a watch does, and the mark of their end.
+// initial sends all objects of a kind as watch events, and the bookmark that ends them.
 func (s *Server) initial(w http.ResponseWriter, t *table) (revision int64) {
 	objects, revision := s.all(t)
 	for _, text := range objects {
@@ -192,7 +191,7 @@ func (s *Server) initial(w http.ResponseWriter, t *table) (revision int64) {
 	return revision
 }
 
-// watch sends what happens after a revision until the client goes.
+// watch sends the changes after a revision until the client disconnects.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, t *table, from int64) {
 	flush := http.NewResponseController(w)
 	for {

@@ -1,4 +1,5 @@
-// Package metriclint holds what a daemon tells Prometheus against the conventions for names, and against the page that lists it.
+// Package metriclint checks a daemon's Prometheus metrics against the conventions for names, and against the page
+// that lists them.
 package metriclint
 
 import (
@@ -18,11 +19,12 @@ import (
 var (
 	described = regexp.MustCompile(`^Desc{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*")`)
 	listed    = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
-	ofLibrary = regexp.MustCompile(`^(go|process)_`) // collectors of the library, whose names are its own
+	ofLibrary = regexp.MustCompile(`^(go|process)_`) // from the library's own collectors
 )
 
-// Check has an error for each metric of a registry whose name is against the conventions, does not begin with the name of the program, or
-// is not in the table of the page, and for each of the program that the table has and the registry has not.
+// Check reports an error for each metric of a registry with a name that violates the conventions, does not begin
+// with the name of the program, or is missing in the table of the page, and for each of the program's metrics in
+// the table that the registry does not have.
 func Check(t testing.TB, registry *prometheus.Registry, program, page string) {
 	t.Helper()
 	helps := helpOf(t, registry)
@@ -53,7 +55,7 @@ func Check(t testing.TB, registry *prometheus.Registry, program, page string) {
 	}
 }
 
-// helpOf is what a registry says of its metrics, by their names, also of those that have no value yet.
+// helpOf returns the help texts of a registry's metrics by name, also of those without a value.
 func helpOf(t testing.TB, registry *prometheus.Registry) map[string]string {
 	t.Helper()
 	all, helps := make(chan *prometheus.Desc), map[string]string{}
@@ -79,7 +81,7 @@ func helpOf(t testing.TB, registry *prometheus.Registry) map[string]string {
 	return helps
 }
 
-// problems are those that promlint finds. Metrics that have no value yet are shown to it as ones of unknown type.
+// problems returns the findings of promlint. Metrics without a value are passed to it with unknown type.
 func problems(t testing.TB, registry *prometheus.Registry, helps map[string]string) []promlint.Problem {
 	t.Helper()
 	families, err := registry.Gather()

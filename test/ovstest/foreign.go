@@ -51,7 +51,7 @@ var foreignMatches = []string{
 	"icmp,icmp_type=8", "icmp,icmp_code=1", "icmp6,icmp_type=128", "icmp6,icmp_code=1", "icmp6,icmp_type=135,nd_target=fd00::1", "icmp6,icmp_type=135,nd_sll=02:00:00:00:00:01", "icmp6,icmp_type=136,nd_tll=02:00:00:00:00:01", "icmp6,icmp_type=136,nd_reserved=1", "icmp6,icmp_type=136,nd_options_type=2",
 }
 
-// ForeignFlows are flows that another program may write to a bridge with ovs-ofctl: one with each action and each
+// ForeignFlows returns flows that another program may write to a bridge with ovs-ofctl: one with each action and each
 // field. They refer to group 77, meter 77 and the field tun_metadata0, which must exist (AddForeignThings), and
 // have neither cookie nor table nor priority.
 func ForeignFlows() []string {

@@ -1,5 +1,5 @@
-// Package pages finds the commands, the manifests and what they claim in pages of the documentation, so that tests run them as
-// they stand there.
+// Package pages extracts commands, manifests and tables from pages of the documentation, so that tests run them as
+// they are written there.
 package pages
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Section is a part of a page, with its blocks of commands, or of something else, one after the other.
+// Section is a part of a page, with its blocks of commands, or of another language, one after the other.
 type Section struct{ Title, Commands string }
 
-// Commands are the sections of a page that have blocks that begin with ```sh.
+// Commands returns the sections of a page that have blocks beginning with ```sh.
 func Commands(page string) (sections []Section, err error) {
 	if sections, err = Blocks(page, "sh"); err == nil && len(sections) < 2 {
 		err = fmt.Errorf("%s has %d sections with commands", page, len(sections))
@@ -19,7 +19,7 @@ func Commands(page string) (sections []Section, err error) {
 	return sections, err
 }
 
-// Blocks are the sections of a page that have blocks of a language.
+// Blocks returns the sections of a page that have blocks of a language.
 func Blocks(page, language string) (sections []Section, err error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -42,7 +42,7 @@ func Blocks(page, language string) (sections []Section, err error) {
 	return sections, nil
 }
 
-// Rows are those of the table of a section that has this head, a list of cells each.
+// Rows returns the rows, each a list of cells, of the table in a section that has this head.
 func Rows(page, section, head string) (rows [][]string, err error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// deleteAll removes the pods and objects of the main job.
+// deleteAll removes the pods and objects of the first act.
 func (s *Scenario) deleteAll(ctx context.Context) error {
 	err := s.eachPod(func(_ podSpec, pod *testbed.Pod) error { return pod.Delete(ctx) })
 	if err != nil {
@@ -36,10 +36,10 @@ func (s *Scenario) deleteAll(ctx context.Context) error {
 	return s.nothingIsLeft(ctx)
 }
 
-// cleanUpLimit is what agents may take to clean up behind the answers, on a busy machine.
+// cleanUpLimit is the time limit for agents to clean up after requests were answered, on a busy machine.
 const cleanUpLimit = 2 * time.Minute
 
-// nothingIsLeft compares the cluster with what it was before the first object.
+// nothingIsLeft compares the cluster with its state before the first object.
 func (s *Scenario) nothingIsLeft(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpLimit)
 	defer cancel()

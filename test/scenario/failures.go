@@ -13,11 +13,11 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// streamTime is how long traffic flows while an agent is restarted.
+// streamTime is the duration of the traffic during which an agent is restarted.
 const streamTime = 6 * time.Second
 
-// restartAgent restarts the agents of both ends of a stream, one politely and
-// one with SIGKILL, while datagrams flow at one per millisecond.
+// restartAgent restarts the agents of both ends of a stream, one with SIGTERM and one with SIGKILL, while it sends
+// one datagram per millisecond.
 func (s *Scenario) restartAgent(ctx context.Context) error {
 	from, to := s.pods["web1"], s.pods["db1"] // another node, another network
 	before, err := s.bed.Drops(ctx, from, to)
@@ -81,14 +81,14 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 	return nil
 }
 
-// clock is the time of day, to compare with the logs of nodes.
+// clock returns the time of day, to compare with the logs of nodes.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
-// morePods is how many pods are made around the leader's death.
+// morePods is the number of pods created around the leader's death.
 const morePods = 24
 
-// killLeader kills the leading netmaster, and with it its etcd member, in the
-// middle of pod creation. Every ADD has to succeed all the same.
+// killLeader kills the leading netmaster, and with it its etcd member, while pods are created. Every ADD must
+// succeed nevertheless.
 func (s *Scenario) killLeader(ctx context.Context) error {
 	leader, err := s.bed.Leader(ctx)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A limit of 20 Mbps, counted as profiles do, and what is offered; in kbit/s.
+// A limit of 20 Mbps, in the units of profiles, and the offered load; in kbit/s.
 const (
 	limitText = "20Mbps"
 	limit     = 20 * 1024 * 1024 / 1000
 	offered   = 3 * limit
 )
 
-// settling bounds how long something may take to be seen on a busy machine.
+// settling is the time limit for a change to be seen on a busy machine.
 const settling = 20 * time.Second
 
-// limitGroup floods a pod, and gives its group a limit meanwhile.
+// limitGroup floods a pod, and meanwhile sets a limit for its group.
 func (s *Scenario) limitGroup(ctx context.Context) error {
 	client, shop := s.pods["client"], s.pods["shop1"]
 	flood, err := client.Start("flood", client.Probe(), "flood", "-rate", fmt.Sprint(offered), "-to", shop.IP.String()+":9", "-for", "1m")
@@ -38,8 +38,7 @@ func (s *Scenario) limitGroup(ctx context.Context) error {
 	return nil
 }
 
-// arrives measures what comes in at a pod, a second at a time, until the rate is right.
-// Rates are in kbit/s.
+// arrives measures the rate received by a pod, a second at a time, until right accepts it. Rates are in kbit/s.
 func (s *Scenario) arrives(ctx context.Context, pod string, right func(rate float64) bool) (rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// question is one way of reaching a pod; its letter is what the matrix prints.
+// question is a way of reaching a pod; the matrix prints its letter.
 type question struct {
 	letter string
 	port   string // empty: ping
@@ -21,7 +21,7 @@ type question struct {
 
 var questions = []question{{"p", ""}, {"o", otherPort}, {"a", allowedPort}}
 
-// target is how a pod is addressed by a question.
+// target returns the address of a pod for a question.
 func (q question) target(ip netip.Addr) string {
 	if q.port == "" {
 		return ip.String()
@@ -43,10 +43,9 @@ func (s *Scenario) matrixOpenAgain(ctx context.Context) error {
 	return s.matrix(ctx, guardedRules, openRules)
 }
 
-// matrixGuarded attaches a policy to db: nothing new comes in, pings neither,
-// except the allowed port from web. Rules are stateless: forbidding tcp without
-// a port forbids only new connections, forbidding icmp every icmp packet to db,
-// answers to pings of db's own included.
+// matrixGuarded attaches a policy to db: no new connections to it, and no pings, except to the allowed port from
+// web. Rules are stateless: denying tcp without a port denies only new connections, denying icmp every icmp packet
+// to db, answers to db's own pings included.
 func (s *Scenario) matrixGuarded(ctx context.Context) error {
 	err := s.netctlAll(ctx,
 		[]string{"policy", "create", "-t", "blue", "guard"},
@@ -61,16 +60,16 @@ func (s *Scenario) matrixGuarded(ctx context.Context) error {
 	return s.matrix(ctx, openRules, guardedRules)
 }
 
-// rules tell whether a pod reaches another one by a question.
+// rules report whether a pod reaches another one by a question.
 type rules func(from, to podSpec, q question) bool
 
-// noRules: nobody reaches anybody, before there are pods.
+// noRules are the rules before there are pods: none reaches another.
 func noRules(podSpec, podSpec, question) bool { return false }
 
-// openRules: pods reach each other within their tenant and never beyond it.
+// openRules are the rules without policies: pods reach each other within their tenant and never beyond it.
 func openRules(from, to podSpec, _ question) bool { return from.tenant == to.tenant }
 
-// guardedRules adds what the policy on db forbids.
+// guardedRules are openRules and the policy on db.
 func guardedRules(from, to podSpec, q question) bool {
 	switch {
 	case !openRules(from, to, q):
@@ -85,12 +84,11 @@ func guardedRules(from, to podSpec, q question) bool {
 	return true
 }
 
-// matrix asks every pod for every other in every way and checks each answer
-// against the rules. Rows are sources; a cell shows the letters that got through.
+// matrix sends every question from every pod to every other one and checks the answers against the rules. Rows are
+// sources; a cell has the letters of the questions that were answered.
 //
-// For a while what has to get through may not do so yet. What has not to may do so if
-// it might before the change, until all of that was held back once. Anything else is a
-// leak, which ends the wait.
+// For a while, allowed questions may still fail. Denied questions that were allowed before the change may still
+// succeed, until all of them have failed once. Anything else is a leak, which ends the wait.
 func (s *Scenario) matrix(ctx context.Context, before, now rules) error {
 	started := time.Now()
 	for enforced := false; ; {
@@ -114,7 +112,7 @@ func (s *Scenario) matrix(ctx context.Context, before, now rules) error {
 	}
 }
 
-// askAll collects the answers that all pods get: source -> target -> answer.
+// askAll returns the answers that all pods get: source -> target -> answer.
 func (s *Scenario) askAll(ctx context.Context) (map[string]map[string]string, error) {
 	var mu sync.Mutex
 	answers := map[string]map[string]string{}
@@ -127,8 +125,8 @@ func (s *Scenario) askAll(ctx context.Context) (map[string]map[string]string, er
 	})
 }
 
-// wrongAnswers lists by source what differs from the rules of now. It tells whether
-// anything gets through that has not to, and whether any of that might not before, either.
+// wrongAnswers returns, by source, the deviations from the present rules. It reports whether any denied question
+// succeeds, and whether any of those was denied before, too.
 func (s *Scenario) wrongAnswers(answers map[string]map[string]string, before, now rules) (wrong map[string][]string, through, leaks bool) {
 	wrong = map[string][]string{}
 	for _, from := range podSpecs {
@@ -150,9 +148,9 @@ func (s *Scenario) wrongAnswers(answers map[string]map[string]string, before, no
 	return wrong, through, leaks
 }
 
-// reached tells whether the question got to that very pod. Where tenants share
-// an address the name in the answer decides; a ping has no name, so between
-// tenants it counts only if the address is not one the asker's tenant has too.
+// reached reports whether the question reached that very pod. Where tenants share an address, the name in the
+// answer decides; a ping has no name, so between tenants it counts only if the source's tenant does not have the
+// address too.
 func reached(answers map[string]string, from *testbed.Pod, to podSpec, pod *testbed.Pod, q question) bool {
 	answer := answers[q.target(pod.IP)]
 	if q.port != "" {
@@ -161,13 +159,13 @@ func reached(answers map[string]string, from *testbed.Pod, to podSpec, pod *test
 	return answer == "pong" && (from.Tenant == to.tenant || to.network == "back")
 }
 
-// ask sends all questions of one pod at once.
+// ask sends all questions of one pod at once, and returns the answers.
 func (s *Scenario) ask(ctx context.Context, from *testbed.Pod) (map[string]string, error) {
 	var pings, tcp []string
 	for _, spec := range podSpecs {
 		ip := s.pods[spec.name].IP
 		if ip == from.IP {
-			continue // itself, or its twin in the other tenant
+			continue // itself, or the pod of the other tenant with the same address
 		}
 		for _, q := range questions {
 			if q.port == "" {
@@ -211,7 +209,7 @@ func (s *Scenario) printMatrix(answers map[string]map[string]string) {
 	}
 }
 
-// gatewaysAnswer pings each pod's gateway from the pod.
+// gatewaysAnswer pings the gateway of each pod.
 func (s *Scenario) gatewaysAnswer(ctx context.Context) error {
 	return s.eachPod(func(spec podSpec, pod *testbed.Pod) error {
 		if _, err := pod.Run(ctx, "ping", "-c1", "-W10", "-n", "-q", pod.Gateway.String()); err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Ports the pods serve: one the policy allows, one it does not, and the echo.
+// Ports of the pods: one that the policy allows, one that it does not, and the echo.
 const (
 	allowedPort = "5432"
 	otherPort   = "80"
 	echoPort    = "7"
 )
 
-// podSpec says where a pod lives. Pods of blue and red get the same addresses.
+// podSpec is the place of a pod. Pods of blue and red get the same addresses.
 type podSpec struct {
 	name, tenant, network, group string
 	node                         int // index in the bed
@@ -41,8 +41,8 @@ func (s *Scenario) createObjects(ctx context.Context) error {
 	)
 }
 
-// createPods attaches the pods, those of one node one after the other, so that
-// the addresses of each tenant come out the same.
+// createPods creates the pods, those of one node one after the other, so that both tenants assign the same
+// addresses.
 func (s *Scenario) createPods(ctx context.Context) error {
 	for _, spec := range podSpecs {
 		if _, err := s.addPod(ctx, spec); err != nil {
@@ -50,7 +50,7 @@ func (s *Scenario) createPods(ctx context.Context) error {
 		}
 	}
 	s.check(s.pods["web1"].IP == s.pods["red1"].IP, "two tenants use one address: web1 of blue and red1 of red have %s", s.pods["web1"].IP)
-	// An ADD that a runtime repeats is answered with the same address.
+	// A repeated ADD is answered with the same address.
 	again := *s.pods["web1"]
 	if err := again.Attach(ctx); err != nil {
 		return err

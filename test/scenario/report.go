@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Report counts checks and keeps timings.
+// Report counts checks and has the measured times.
 type Report struct {
 	Passed  int
-	Failed  []string // what each failed check said
+	Failed  []string // the text of each failed check
 	Timings []Timing
 }
 
@@ -22,7 +22,7 @@ type Timing struct {
 	Values []time.Duration
 }
 
-// check counts a statement as true or false and shows it.
+// check counts a statement as true or false and prints it.
 func (s *Scenario) check(ok bool, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	mark := "ok  "

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// ruleChanges is how often the rule is added and removed again.
+// ruleChanges is how often the rule is added and removed.
 const ruleChanges = 5
 
-// measureRule adds and removes a rule while pods on all nodes send a datagram
-// per millisecond, and takes the time from the request to the first datagram
-// that meets the new fate on the slowest node.
+// measureRule adds and removes a rule while pods on all nodes send a datagram per millisecond, and measures the
+// time from the request to the first datagram treated by the new rules on the slowest node.
 func (s *Scenario) measureRule(ctx context.Context) error {
 	if err := s.netctlAll(ctx, []string{"group", "create", "-t", "blue", "-p", "guard", "back", "db"}); err != nil {
 		return err

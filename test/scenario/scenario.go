@@ -1,13 +1,12 @@
-// Package scenario is what the project does, told as acts of several steps on a test
-// bed: what `make demo` shows. The end-to-end test asserts the first of them.
+// Package scenario shows the project's functions as acts of several steps on a test bed; `make demo` runs it. The
+// end-to-end test asserts the first act.
 //
-// The main job: two tenants use the same subnet; one of them has two networks with a group
-// each. Six pods on three nodes find each other exactly as the model says,
-// before, during and after a policy; the leader dies in the middle of work, an
-// agent restarts under traffic, and in the end nothing is left.
+// The first act: two tenants use the same subnet; one of them has two networks with a group each. Six pods on
+// three nodes reach each other exactly as the model says, before, during and after a policy; the leader is killed
+// during work, an agent restarts under traffic, and in the end nothing is left.
 //
-// The second act: a tenant with both versions of IP has a service, names and a limit;
-// then its pods are on a VLAN, with a router that knows nothing of us.
+// The second act: a dual-stack tenant has a service, DNS names and a bandwidth limit; then its pods are on a VLAN,
+// with an external router that is unaware of the controller.
 package scenario
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Scenario carries what the steps share.
+// Scenario has the state that the steps share.
 type Scenario struct {
 	bed    *testbed.Bed
 	out    io.Writer
@@ -30,13 +29,13 @@ type Scenario struct {
 	before testbed.Snapshot // of the cluster, before the first object
 }
 
-// step is one chapter: a title and what happens in it.
+// step has a title and a function.
 type step struct {
 	title string
 	run   func(*Scenario, context.Context) error
 }
 
-// Act is a list of steps that leaves the cluster as it was.
+// Act is a list of steps; after the last one the cluster is as before the first.
 type Act []step
 
 // MainJob is the first act; it needs three nodes.
@@ -52,7 +51,7 @@ var MainJob = Act{
 	{"everything is deleted", (*Scenario).deleteAll},
 }
 
-// SecondAct needs uplinks besides.
+// SecondAct is the second act; it also needs uplinks.
 var SecondAct = Act{
 	{"a tenant with IPv4 and IPv6", (*Scenario).createBothVersions},
 	{"a service with two providers", (*Scenario).createService},
@@ -62,8 +61,8 @@ var SecondAct = Act{
 	{"everything is deleted again", (*Scenario).deleteSecondAct},
 }
 
-// Run plays acts one after the other on a bed whose daemons are ready. A check that fails is counted and the story goes on; a step that
-// cannot go on ends it with an error, and counts as a failed check too.
+// Run runs acts one after the other on a bed with ready daemons. A failed check is counted and the act continues;
+// a step that cannot continue ends it with an error, and counts as a failed check too.
 func Run(ctx context.Context, bed *testbed.Bed, out io.Writer, acts ...Act) (*Report, error) {
 	s := &Scenario{bed: bed, out: out, pods: map[string]*testbed.Pod{}}
 	var err error
@@ -82,14 +81,14 @@ func Run(ctx context.Context, bed *testbed.Bed, out io.Writer, acts ...Act) (*Re
 	return &s.report, nil
 }
 
-// netctl runs netctl and shows the command.
+// netctl runs netctl and prints the command.
 func (s *Scenario) netctl(ctx context.Context, args ...string) error {
 	fmt.Fprintf(s.out, "   netctl %s\n", join(args))
 	_, err := s.bed.Netctl(ctx, args...)
 	return err
 }
 
-// netctlAll runs commands in order and stops at the first that fails.
+// netctlAll runs commands in order until one fails.
 func (s *Scenario) netctlAll(ctx context.Context, commands ...[]string) error {
 	for _, c := range commands {
 		if err := s.netctl(ctx, c...); err != nil {

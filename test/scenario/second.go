@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// The second act's tenant, before and on the VLAN.
+// The second act's tenant, before the VLAN and on it.
 const (
 	serviceVIP = "10.2.1.200"
 	lanGateway = "10.2.1.254"
@@ -21,7 +21,7 @@ const (
 	router6 = "fd00:7::1"
 )
 
-// createBothVersions makes a client on the first node, and a shop on each of the others.
+// createBothVersions creates a client on the first node, and a shop on each of the others.
 func (s *Scenario) createBothVersions(ctx context.Context) error {
 	err := s.netctlAll(ctx,
 		[]string{"tenant", "create", "green"},
@@ -43,7 +43,7 @@ func (s *Scenario) createBothVersions(ctx context.Context) error {
 	return s.pingBoth(ctx, "client", "shop1", "shop2")
 }
 
-// attach makes a pod that serves.
+// attach creates a pod with an echo server.
 func (s *Scenario) attach(ctx context.Context, pod *testbed.Pod) error {
 	if err := pod.MakeSandbox(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *Scenario) attach(ctx context.Context, pod *testbed.Pod) error {
 	return pod.Serve(ctx, "-name", pod.Name, "-tcp", otherPort, "-udp", echoPort)
 }
 
-// pingBoth pings pods by both of their addresses.
+// pingBoth pings the IPv4 and IPv6 addresses of pods.
 func (s *Scenario) pingBoth(ctx context.Context, from string, targets ...string) error {
 	for _, target := range targets {
 		v6, err := s.ipv6Of(ctx, target)
@@ -71,7 +71,7 @@ func (s *Scenario) pingBoth(ctx context.Context, from string, targets ...string)
 	return nil
 }
 
-// pings expects an answer within some seconds, also of an address that has to be found.
+// pings pings an address until it answers, for some seconds: its neighbour may have to be resolved first.
 func (s *Scenario) pings(ctx context.Context, from interface {
 	Run(context.Context, ...string) (string, error)
 }, address string) error {
@@ -92,7 +92,7 @@ func (s *Scenario) ipv6Of(ctx context.Context, pod string) (string, error) {
 	return "", fmt.Errorf("%s has no IPv6 address: %q", pod, out)
 }
 
-// serviceCalls is how many connections are made to the service.
+// serviceCalls is the number of connections to the service.
 const serviceCalls = 40
 
 func (s *Scenario) createService(ctx context.Context) error {
@@ -115,7 +115,7 @@ func (s *Scenario) createService(ctx context.Context) error {
 	return nil
 }
 
-// served waits until the service answers: it is there when all nodes have heard of it.
+// served waits until the service answers: once all nodes have received it.
 func (s *Scenario) served(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
@@ -130,7 +130,7 @@ func (s *Scenario) served(ctx context.Context) error {
 	}
 }
 
-// call connects to the service and tells who has answered.
+// call connects to the service and returns the name of the pod that answered.
 func (s *Scenario) call(ctx context.Context) (string, error) {
 	target := serviceVIP + ":" + otherPort
 	client := s.pods["client"]
@@ -140,10 +140,10 @@ func (s *Scenario) call(ctx context.Context) (string, error) {
 	}
 	var answers map[string]string
 	err = json.Unmarshal([]byte(out), &answers)
-	return answers[target], err // in two steps: in one, the map may be looked into before it is filled
+	return answers[target], err // two statements: in one, the map may be read before it is filled
 }
 
-// resolveNames asks the gateway, as the pod's resolv.conf would say.
+// resolveNames queries the gateway, the name server in the pod's resolv.conf.
 func (s *Scenario) resolveNames(ctx context.Context) error {
 	v6 := make([]string, 2)
 	var err error

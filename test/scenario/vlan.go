@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// moveToVLAN changes the forwarding mode, for which there must be no network, and puts
-// the tenant on a VLAN that a switch and a router outside have.
+// moveToVLAN changes the forwarding mode, which requires that there is no network, and moves the tenant to a VLAN
+// of an external switch and router.
 func (s *Scenario) moveToVLAN(ctx context.Context) error {
 	if err := s.deletePods(ctx, "client", "shop1", "shop2"); err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Watch follows, from inside a pod, whether an echo server answers.
+// Watch observes, from inside a pod, whether an echo server answers.
 type Watch struct {
 	name   string // of the pod
 	events chan transition
 	cancel context.CancelFunc
 	done   chan error
-	up     bool // whether answers came when the last event was read
+	up     bool // whether answers arrived as of the last event
 }
 
 type transition struct {
@@ -61,10 +61,10 @@ func StartWatchBy(ctx context.Context, name string, command func(ctx context.Con
 	return w, nil
 }
 
-// awaitTime is how long one may wait for another fate.
+// awaitTime is the time limit for a change.
 const awaitTime = 20 * time.Second
 
-// Await waits until answers come, or cease, and tells since when.
+// Await waits until answers arrive, or stop arriving, and returns since when.
 func (w *Watch) Await(ctx context.Context, answered bool) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
@@ -79,8 +79,8 @@ func (w *Watch) Await(ctx context.Context, answered bool) (time.Time, error) {
 	}
 }
 
-// AwaitSteady waits until answers have come, or not, for as long as steady without a change. So
-// what follows is not about an answer that was late.
+// AwaitSteady waits until answers have arrived, or not, for the duration of steady without a change. So later
+// changes are not caused by a late answer.
 func (w *Watch) AwaitSteady(ctx context.Context, answered bool, steady time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
@@ -99,7 +99,7 @@ func (w *Watch) AwaitSteady(ctx context.Context, answered bool, steady time.Dura
 	}
 }
 
-// next is the next change.
+// next returns the next change.
 func (w *Watch) next(ctx context.Context) (transition, error) {
 	select {
 	case t, ok := <-w.events:
@@ -119,7 +119,7 @@ func (w *Watch) Stop() {
 	<-w.done
 }
 
-// AwaitAll waits until every watch has seen the fate and returns the latest time.
+// AwaitAll waits until every watch has seen the change and returns the latest time.
 func AwaitAll(ctx context.Context, watches []*Watch, answered bool) (latest time.Time, err error) {
 	for _, w := range watches {
 		at, err := w.Await(ctx, answered)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// instruction is one of the kernel's virtual machine, see bpf(2). Register 1 holds
-// the packet when a program begins, register 0 the verdict when it ends.
+// instruction is an instruction of the kernel's virtual machine, see bpf(2). Register 1 has the packet when a
+// program begins, register 0 the verdict when it ends.
 type instruction struct {
 	code      uint8
 	registers uint8 // low half the destination, high half the source
@@ -27,7 +27,7 @@ func and(dst uint8, value int32) instruction { return instruction{0x57, dst, 0, 
 func call(helper int32) instruction          { return instruction{0x85, 0, 0, helper} }
 func exit() instruction                      { return instruction{0x95, 0, 0, 0} }
 
-// Jumps over the next instructions.
+// skipIfEqual jumps over the next instructions.
 func skipIfEqual(reg uint8, value int32, skip int16) instruction {
 	return instruction{0x15, reg, skip, value}
 }
@@ -46,14 +46,14 @@ const (
 	drop       = 2
 )
 
-// push puts a tag on every frame and sends it out of a link.
+// push pushes a tag on every frame and sends it out of a link.
 func push(vlan uint16, link int) []instruction {
-	// The helper takes the protocol in the byte order of the wire.
+	// The helper expects the protocol in network byte order.
 	protocol := binary.NativeEndian.Uint16([]byte{0x81, 0x00})
 	return slices.Concat([]instruction{set(2, int32(protocol)), set(3, int32(vlan)), call(helperVLANPush)}, redirect(link))
 }
 
-// pop takes the tag off the frames of a VLAN and sends them out of a link.
+// pop removes the tag of the frames of a VLAN and sends them out of a link.
 func pop(vlan uint16, link int) []instruction {
 	return slices.Concat(ofTagged(), []instruction{
 		load32(2, 1, fieldVLANTCI),
@@ -64,12 +64,12 @@ func pop(vlan uint16, link int) []instruction {
 	}, redirect(link))
 }
 
-// dropTagged drops frames that have a tag.
+// dropTagged drops tagged frames.
 func dropTagged() []instruction {
 	return slices.Concat(ofTagged(), []instruction{set(0, drop), exit()})
 }
 
-// ofTagged leaves frames without a tag to the next filter.
+// ofTagged passes untagged frames to the next filter.
 func ofTagged() []instruction {
 	return []instruction{
 		load32(2, 1, fieldVLANPresent),
@@ -83,12 +83,11 @@ func redirect(link int) []instruction {
 	return []instruction{set(1, int32(link)), set(2, 0), call(helperRedirect), exit()}
 }
 
-// loadTries bounds how often a program is handed over again: the kernel gives up checking one when
-// a signal comes for the thread, and the Go runtime sends itself many on a busy machine.
+// loadTries bounds the attempts to load a program: the kernel's verifier gives up when a signal arrives for the
+// thread, and the Go runtime sends itself many on a busy machine.
 const loadTries = 100
 
-// load hands a program for traffic control to the kernel, and returns a descriptor
-// that holds it.
+// load loads a tc program into the kernel, and returns a descriptor that holds it.
 func load(program []instruction) (fd int, err error) {
 	license, log := []byte("GPL\x00"), make([]byte, 1<<16)
 	attr := struct { // the beginning of union bpf_attr

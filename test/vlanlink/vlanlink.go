@@ -1,15 +1,13 @@
-// Package vlanlink makes interfaces of a VLAN, as `ip link add link TRUNK name NAME
-// type vlan id VLAN` does, also on kernels that were built without 802.1Q devices.
+// Package vlanlink creates VLAN interfaces, as `ip link add link TRUNK name NAME type vlan id VLAN` does, also on
+// kernels built without 802.1Q devices.
 //
-// The interface is one end of a veth pair. Programs at the ingress hooks of traffic
-// control join the other end with the trunk:
+// The interface is one end of a veth pair. tc programs at the ingress hooks connect the other end to the trunk:
 //
-//	NAME --- NAME~ --- puts the tag on ----> TRUNK
-//	NAME --- NAME~ <-- takes the tag off --- TRUNK
+//	NAME --- NAME~ --- pushes the tag -----> TRUNK
+//	NAME --- NAME~ <-- pops the tag -------- TRUNK
 //
-// Frames without a tag stay what they are to the trunk; those of a VLAN without an
-// interface are dropped. The kernel holds the programs as long as the links; nothing
-// has to run.
+// Untagged frames of the trunk are not affected; those of a VLAN without an interface are dropped. The kernel
+// keeps the programs as long as the links; no process has to run.
 package vlanlink
 
 import (
@@ -20,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Add makes the interface of a VLAN of trunk in a network namespace, and sets it up.
-// It is the caller's to delete before the trunk.
+// Add creates the interface of a VLAN of trunk in a network namespace, and sets it up. The caller has to delete it
+// before the trunk.
 func Add(ns netns.NsHandle, trunk, name string, vlan uint16) error {
 	if err := add(ns, trunk, name, vlan); err != nil {
 		return fmt.Errorf("interface %s of VLAN %d at %s: %w", name, vlan, trunk, err)
@@ -70,10 +68,10 @@ func add(ns netns.NsHandle, trunk, name string, vlan uint16) error {
 	return nil
 }
 
-// lastPriority is behind that of every VLAN.
+// lastPriority is after the priorities of all VLANs.
 const lastPriority = 5000
 
-// attach runs a program on what comes in at a link, the lowest priority first.
+// attach runs a program on the ingress of a link; lower priorities run first.
 func attach(handle *netlink.Handle, l netlink.Link, priority uint16, program []instruction) error {
 	index := l.Attrs().Index
 	err := handle.QdiscReplace(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// ovs-vswitchd may be too busy to answer, or not have made its control socket yet.
+// ovs-vswitchd may be too busy to answer, or not have created its control socket yet.
 func TestWhatIsKnownOfSizesStaysUntilThereIsAnAnswer(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), ports: noPorts{}, compiler: ruleCompiler{}}
 	p := h.programmer()
@@ -53,7 +53,7 @@ func TestWhatIsKnownOfSizesStaysUntilThereIsAnAnswer(t *testing.T) {
 	}
 }
 
-// The kernel may take long to tell of links: nobody waits for that but who asks.
+// The kernel may take long to report links: only the request for them waits.
 func TestChangesDoNotWaitForTheMTUOfTheUnderlay(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	h := &harness{t: t, inbox: newInbox(), connections: make(chan Switch), chunk: defaultChunk, audit: time.Millisecond, ports: noPorts{}, compiler: ruleCompiler{}}

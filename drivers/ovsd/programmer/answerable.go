@@ -15,9 +15,9 @@ const (
 	kindShared   pipeline.Kind = "shared"   // several objects do
 )
 
-// errorOwner is the key to which a refusal at the place is attributed: the object that claims it, or the place itself if no object
-// or several claim it. So the refusal of one object does not delay objects that share a place with it, and refused deletions do
-// not delay each other.
+// errorOwner returns the key to which a refusal at the place is attributed: the object that claims it, or the
+// place itself if no object or several claim it. So the refusal of one object does not delay objects that share a
+// place with it, and refused deletions do not delay each other.
 func (p *place[T]) errorOwner() pipeline.Key {
 	switch len(p.claims) {
 	case 0:

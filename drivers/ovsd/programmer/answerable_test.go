@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// sharingCompiler gives a rule a clause in a flow that all rules share, whose priority is shared, and
-// the flow of ruleCompiler if it has a destination port.
+// sharingCompiler gives a rule a clause in a flow that all rules share, with the priority shared, and the flow of
+// ruleCompiler if it has a destination port.
 type sharingCompiler struct {
 	ruleCompiler
 	shared uint16
@@ -27,7 +27,7 @@ func (c sharingCompiler) For(o pipeline.Object, _ uint32) (w pipeline.Wants, err
 	return w, nil
 }
 
-// clauses are those of the flow with a priority.
+// clauses returns the number of clauses of the flow with a priority.
 func (s *fakeSwitch) clauses(priority uint16) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,8 +39,8 @@ func (s *fakeSwitch) clauses(priority uint16) int {
 	return 0
 }
 
-// The first of two rules is refused for what it wants alone. What it shares with the other one is
-// in the switch all the same, now and when that one changes; a large difference goes on meanwhile.
+// The own flow of the first of two rules is refused. The flow that it shares with the other rule is written
+// nevertheless, now and when the other one changes; a large difference is written meanwhile.
 func TestWhatIsSharedWithARefusedObjectIsWritten(t *testing.T) {
 	const clauses = 300
 	h := newHarness(t, func(h *harness) { h.compiler, h.chunk = sharingCompiler{shared: clauses}, 10 })
@@ -67,8 +67,8 @@ func TestWhatIsSharedWithARefusedObjectIsWritten(t *testing.T) {
 	}
 }
 
-// What several objects want together is refused. Each of them is told, nobody else, and a
-// difference of many bundles does not wait for it.
+// A flow that several objects share is refused. Exactly these objects get the error, and a difference of many
+// bundles does not wait for it.
 func TestTheRefusalOfWhatIsSharedIsToldToAllWhoShareIt(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.compiler, h.chunk = sharingCompiler{shared: refusedPriority}, 10 })
 	sw := newFakeSwitch()
@@ -90,7 +90,8 @@ func TestTheRefusalOfWhatIsSharedIsToldToAllWhoShareIt(t *testing.T) {
 	h.eventually("all is in the switch", func() bool { return sw.clauses(refusedPriority) == 100 && h.progress().InSync })
 }
 
-// A refusal concerns who wants the place now. One of before is forgotten: nobody waits for it.
+// A refusal counts for the objects that now want the place. The refusal of earlier ones is dropped: no Sync waits
+// for it.
 func TestARefusalIsForgottenWhenOthersWantThePlace(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: sharingCompiler{shared: refusedPriority}}
 	p := h.programmer()
@@ -101,7 +102,7 @@ func TestARefusalIsForgottenWhenOthersWantThePlace(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		change drivers.Change
-		want   string // kind of who is refused
+		want   string // kind of the refused object
 	}{
 		{"one wants it", drivers.Change{Replace: true, Set: []pipeline.Object{only}}, "rule"},
 		{"two do", drivers.Change{Set: []pipeline.Object{other}}, "shared"},

@@ -23,7 +23,7 @@ func (s *fakeSwitch) anyFlow(priority uint16) openflow.PackedFlow {
 	return openflow.PackedFlow{}
 }
 
-// There are more flows than fit into one slice.
+// There are more flows than one slice of the audit has.
 func TestAnAuditInSlicesFindsWhatIsChangedLostAndForeign(t *testing.T) {
 	const count = 3 * sliceSize
 	h, sw := newHarness(t, func(h *harness) { h.audit = 20 * time.Millisecond }), newFakeSwitch()
@@ -57,7 +57,7 @@ func TestAnAuditInSlicesFindsWhatIsChangedLostAndForeign(t *testing.T) {
 	}
 }
 
-// What is written while a slice is fetched is known better from the writing.
+// For flows that are written while a slice is fetched, the write counts, not the slice.
 func TestAnAuditDoesNotUndoWhatIsWrittenMeanwhile(t *testing.T) {
 	h, sw := newHarness(t, func(h *harness) { h.audit = time.Millisecond }), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(200)})
@@ -82,7 +82,7 @@ func TestAnAuditDoesNotUndoWhatIsWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// What an audit has not seen is looked for while the next one begins already.
+// Flows that an audit found missing are looked for while the next audit already runs.
 func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, audit: time.Hour, ports: noPorts{}, compiler: ruleCompiler{}}
 	p, sw := h.programmer(), newFakeSwitch()
@@ -104,8 +104,8 @@ func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
 	<-p.auditor.results
 }
 
-// The switch forgets its flows on a connection that stays. What an audit has read
-// before that says nothing of the flows now.
+// The switch loses its flows while the connection stays. What an audit has read before does not count for the
+// present flows.
 func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, audit: time.Hour, ports: noPorts{}, compiler: ruleCompiler{}}
 	p, sw := h.programmer(), newFakeSwitch()
@@ -135,8 +135,7 @@ func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
 	}
 }
 
-// While a large difference is written, a change that somebody waits for is in
-// the next bundle but one.
+// While a large difference is written, a change for which a Sync waits is in the next bundle but one.
 func TestAChangeOvertakesALargeDifference(t *testing.T) {
 	h, sw := newHarness(t, func(h *harness) { h.chunk = 10 }), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true})
@@ -149,14 +148,14 @@ func TestAChangeOvertakesALargeDifference(t *testing.T) {
 	h.inbox.put(drivers.Change{Set: manyRules(200)})
 	gate <- struct{}{} // the first bundle of twenty is being written
 	_, before := sw.count()
-	late := rule(150, 50) // it is in the last ones
+	late := rule(150, 50) // among the last ones
 	h.inbox.put(drivers.Change{Set: []pipeline.Object{rule(300, 60)}})
 	both := h.inbox.wait(rule(300, 60).Key(), late.Key())
 	bundles := 0
 	var err error
 	for waiting := true; waiting; bundles++ {
 		select {
-		case err = <-both.done: // the gate may be asked for again by now
+		case err = <-both.done: // the gate may already be waiting again
 			waiting = false
 		default:
 			select {

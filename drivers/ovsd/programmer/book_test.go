@@ -20,7 +20,7 @@ func endpointKey(n int) pipeline.Key {
 	return pipeline.Key{Kind: pipeline.KindEndpoint, ID: fmt.Sprint(n)}
 }
 
-// wanting is one flow each in some places, with one of a few deeds.
+// wanting returns one flow in each of some places, with one of a few actions.
 func wanting(deeds map[int]int) pipeline.Wants {
 	var w pipeline.Wants
 	for place, deed := range deeds {
@@ -30,7 +30,7 @@ func wanting(deeds map[int]int) pipeline.Wants {
 	return w
 }
 
-// apply does to a switch what a batch says.
+// apply applies a batch to a switch.
 func apply(have map[string]openflow.PackedFlow, b batch) {
 	for _, s := range b.bundle {
 		m := s.message.(openflow.PackedFlowMod)
@@ -43,7 +43,7 @@ func apply(have map[string]openflow.PackedFlow, b batch) {
 	}
 }
 
-// mustSet is set without an error.
+// mustSet sets an owner's flows, and fails the test on an error.
 func mustSet(t interface{ Fatal(...any) }, l *books, owner pipeline.Key, w pipeline.Wants) []conflict {
 	p, err := pack(w)
 	if err != nil {
@@ -52,7 +52,7 @@ func mustSet(t interface{ Fatal(...any) }, l *books, owner pipeline.Key, w pipel
 	return l.set(owner, p)
 }
 
-// deeds are what a switch has, by place.
+// deedsOf returns the actions of a switch's flows, by place.
 func deedsOf(have map[string]openflow.PackedFlow) map[int]int {
 	deeds := map[int]int{}
 	for _, p := range have {
@@ -62,9 +62,8 @@ func deedsOf(have map[string]openflow.PackedFlow) map[int]int {
 	return deeds
 }
 
-// Whatever objects do, whatever somebody else does to the switch, and however
-// small the bundles are, a switch that follows the steps has in the end exactly
-// the flows in force, and of the claims to a place that of the least id is.
+// Whatever objects and other programs change, and however small the bundles are, a switch that applies the steps
+// finally has exactly the wanted flows; of several claims to a place, that of the least id is in force.
 func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 	type want struct {
 		owner pipeline.Key
@@ -98,7 +97,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 			case 1: // the switch has lost everything
 				clear(have)
 				l.forget()
-			case 2: // an audit finds what somebody has done
+			case 2: // an audit finds the changes of another program
 				s := &slice{turn: l.nextTurn()}
 				delete(have, rapid.SampledFrom(append(slices.Sorted(maps.Keys(have)), "")).Draw(t, "gone"))
 				s.flows = slices.Collect(maps.Values(have))
@@ -154,7 +153,7 @@ func TestOfTwoEndpointsTheOneWithTheLesserIDIsInForceWhoeverCameFirst(t *testing
 		}
 		expect(map[int]int{7: 1})
 		mustSet(t, l, endpointKey(1), pipeline.Wants{})
-		expect(map[int]int{7: 3}) // its end brings the other to bear
+		expect(map[int]int{7: 3}) // its removal puts the other one in force
 		mustSet(t, l, endpointKey(2), pipeline.Wants{})
 		expect(map[int]int{})
 	}
@@ -215,8 +214,8 @@ func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
 	}
 }
 
-// Clauses of conjunctions that share a match are one flow in the switch, which
-// loses one clause when the rule that wants it goes.
+// Clauses of conjunctions with the same match are one flow in the switch, which loses a clause when its rule is
+// removed.
 func TestClausesOfSeveralRulesAreUnited(t *testing.T) {
 	clause := func(id uint32) pipeline.Wants {
 		return pipeline.Wants{Flows: []openflow.Flow{{Table: 5, Priority: 7, Cookie: uint64(id),
@@ -313,9 +312,9 @@ func TestMetersAndGroupsComeBeforeTheFlowsThatNameThemAndGoAfter(t *testing.T) {
 	}
 }
 
-// Neighbours that are equally good may say the same thousands of routes, all of which name one group.
+// BGP neighbours with equally good routes may announce the same thousands of routes, all of which use one group.
 func TestRoutesThatShareAGroupTakeTimeInProportion(t *testing.T) {
-	const count, most = 20_000, 2 * time.Second // of a processor: 0.1 s; minutes if each looked through all that name the group
+	const count, most = 20_000, 2 * time.Second // processor time: 0.1 s; minutes if each searched all routes of the group
 	l, p := newBooks(defaultChunk), pipeline.New(pipeline.Config{UplinkPort: 1})
 	hops := pipeline.HopGroup{Number: pipeline.FirstRouteGroup, NextHops: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}}
 	give := func(o pipeline.Object, wanted bool) {

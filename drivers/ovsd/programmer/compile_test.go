@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
-// countingCompiler is a compiler that counts what it is asked for.
+// countingCompiler is a compiler that counts its calls.
 type countingCompiler struct {
 	ruleCompiler
 	asked *atomic.Int32
@@ -53,7 +53,7 @@ func TestObjectsAreComputedOnceHoweverLateTheTunnelIsKnown(t *testing.T) {
 	}
 }
 
-// remotes are endpoints of other nodes.
+// remotes returns endpoints of other nodes.
 func remotes(count int) []pipeline.Object {
 	list := make([]pipeline.Object, count)
 	for i := range list {
@@ -70,7 +70,7 @@ func testPipeline() *pipeline.Pipeline {
 	return pipeline.New(pipeline.Config{TunnelPort: 1, LocalVTEP: netip.MustParseAddr("192.0.2.1")})
 }
 
-// countingSwitch counts the messages that change what the switch has been given.
+// countingSwitch counts the messages that change the switch.
 type countingSwitch struct {
 	*openflow.Conn
 	changes *atomic.Int32
@@ -142,11 +142,11 @@ type localPort struct{ noPorts }
 
 func (localPort) EndpointNumber(string) uint32 { return 10 }
 
-// The fake switch refuses everything to do with meters that it has not.
+// The fake switch refuses everything that uses a meter beyond its number of meters.
 func TestASwitchWithFewOrNoMetersGetsEverythingElse(t *testing.T) {
 	for most, want := range map[uint32]map[uint32]bool{
 		0:      {},
-		70_000: {10: true, 1<<16 + 10: true}, // of what it answers, and of what it sends
+		70_000: {10: true, 1<<16 + 10: true}, // for its answers, and for what it sends
 	} {
 		h, sw := newHarness(t, func(h *harness) { h.ports = localPort{} }), newFakeSwitch()
 		sw.meters = most
@@ -174,8 +174,8 @@ func TestASwitchWithFewOrNoMetersGetsEverythingElse(t *testing.T) {
 	}
 }
 
-// BenchmarkInstall measures what a remote endpoint costs here, from the object
-// until its flows are noted as written; the switch takes no time.
+// BenchmarkInstall measures the cost of a remote endpoint here, from the object until its flows are recorded as
+// written; the switch takes no time.
 func BenchmarkInstall(b *testing.B) {
 	all := drivers.Change{Replace: true, Set: remotes(20_000)}
 	b.ReportAllocs()

@@ -168,7 +168,7 @@ func (l *books) isDone(e *ctFlush) bool {
 	})
 }
 
-// placesOf are the groups of a flush that still exist.
+// placesOf returns the groups of a flush that still exist.
 func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
 	for _, name := range e.groups {
 		if p := l.groups.places[name]; p != nil {
@@ -222,8 +222,8 @@ func (l *books) noneUrgent() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
 
-// passesOfRound is how many passes the next round has. Rounds after the first one find few connections. If an iteration over the
-// table takes long, those of a patient flush have a single pass.
+// passesOfRound returns how many passes the next round has. Rounds after the first one find few connections. If an
+// iteration over the table takes long, those of a patient flush have a single pass.
 func (e *ctFlush) passesOfRound(long bool) int {
 	if long && e.patient && e.begun {
 		return 1
@@ -260,8 +260,8 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
-// withAnyProvider is the flush of the connections to the same address and port with whatever provider. A flush that names only the
-// provider stays as it is: without it, it would be of all connections of the zone.
+// withAnyProvider returns the flush of the connections to the same address and port with whatever provider. A
+// flush that names only the provider stays as it is: without it, it would be of all connections of the zone.
 func withAnyProvider(c openflow.CTFlush) openflow.CTFlush {
 	if c.To.IsValid() {
 		c.From = netip.AddrPort{}

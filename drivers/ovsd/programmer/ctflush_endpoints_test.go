@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// The connections of an endpoint that has left are ended when its flows are out, twice, unless somebody else has
-// its address by then; also by another connection to the switch.
+// The connections of a removed endpoint are flushed once its flows are removed, twice, unless another endpoint has
+// its address by then; also over another connection to the switch.
 func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	e := pipeline.Endpoint{ID: "a", VRF: 1, IPv4: netip.MustParseAddr("10.1.0.1"), IPv6: netip.MustParseAddr("fd00::1"), Local: true, Tiers: pipeline.Tracked}
-	const four, six = 4, 10 // made in two zones, and made to it in one; of IPv6 by protocol; and TCP of clients by other nodes
+	const four, six = 4, 10 // from it in two zones, and to it in one; IPv6 by protocol; and TCP of clients that entered by other nodes
 	const flushes = four + six
 	start := func() flushSwitch {
 		s := flushSwitch{t, newBooks(defaultChunk)}
@@ -44,14 +44,14 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 		t.Errorf("left: %v, %d flows", s.flushing, len(s.flows.list))
 	}
 
-	// A driver that is killed when the flows are out leaves the note to the next one.
+	// A driver that is killed once the flows are removed leaves the record to the next one.
 	s = start()
 	s.write()
 	next := flushSwitch{t, newBooks(defaultChunk)}
 	for _, p := range s.flows.list {
 		next.flows.found(next.flows.place(p.name), p.have)
 	}
-	next.flushAllBut(nil, nil) // nobody knows who exists
+	next.flushAllBut(nil, nil) // the existing endpoints are not known
 	next.write()
 	expect("the driver was killed", next, false, flushes)
 	expect("once more", next, true, flushes)

@@ -13,8 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// flushSwitch is books and what the switch has of groups: whatever the
-// books write is done.
+// flushSwitch is the books and the switch's groups: every write of the books succeeds at once.
 type flushSwitch struct {
 	*testing.T
 	*books
@@ -34,7 +33,7 @@ func balanced(providers string, ports map[uint16]uint16) pipeline.Service {
 	return s.Numbered(func(uint32) bool { return false })
 }
 
-// want has the switch serve a service; nil: none.
+// want makes the switch serve a service; nil: none.
 func (s flushSwitch) want(o *pipeline.Service) flushSwitch {
 	s.Helper()
 	key := pipeline.Key{Kind: pipeline.KindService, ID: "s:t"}
@@ -62,7 +61,7 @@ func (s flushSwitch) write() {
 	}
 }
 
-// groups are those in the switch.
+// inSwitch returns the groups in the switch.
 func (s flushSwitch) inSwitch() (groups []openflow.Group) {
 	for _, p := range s.groups.places {
 		if p.there {
@@ -72,14 +71,14 @@ func (s flushSwitch) inSwitch() (groups []openflow.Group) {
 	return groups
 }
 
-// restarted are other books for the same switch.
+// restarted returns new books for the same switch.
 func (s flushSwitch) restarted() flushSwitch {
 	l := newBooks(defaultChunk)
 	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn(), nil)
 	return flushSwitch{s.T, l}
 }
 
-// lookedUp are the books after the switch was looked up anew, and has these groups.
+// lookedUp returns the books after the switch was read again, and has these groups.
 func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
 	s.forget()
 	compareNumbered(s.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, nil }, s.nextTurn(), nil)
@@ -88,7 +87,7 @@ func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
 	return s
 }
 
-// round sends what is to be ended next, each by as many passes as a round has, a while after the last one.
+// round sends the next flushes, each with all the passes of a round, some time after the previous round.
 func (s flushSwitch) round(again bool) (ended []openflow.CTFlush) {
 	s.Helper()
 	passes := map[openflow.CTFlush]int{}
@@ -112,7 +111,7 @@ func (s flushSwitch) round(again bool) (ended []openflow.CTFlush) {
 	return ended
 }
 
-// expect compares what is ended next, as provider and port.
+// expect compares the next flushes, as provider and port.
 func (s flushSwitch) expect(what string, again bool, want ...string) {
 	s.Helper()
 	var got []string
@@ -170,7 +169,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 		t.Errorf("left: %v", s.inSwitch())
 	}
 
-	// What another run of the agent had not ended, or not even begun to.
+	// Flushes that another run of the agent had not finished, or not even begun.
 	s = start("ab", web).want(service("b", web)).restarted().want(service("b", web))
 	s.expect("restarted", false, "a:80")
 	s = start("ab", web).restarted().want(nil)
@@ -188,7 +187,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	if s.buckets() != 2 {
 		t.Errorf("%d buckets while connections are ended", s.buckets())
 	}
-	kept := start("ab", web).want(service("b", web)) // a connection to the switch is lost, no more
+	kept := start("ab", web).want(service("b", web)) // only a connection to the switch is lost
 	kept.lookedUp(kept.inSwitch()...).expect("its bucket is there", false, "a:80")
 	if kept.buckets() != 2 {
 		t.Errorf("%d buckets while connections are ended", kept.buckets())
@@ -200,7 +199,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s = start("a", two).want(service("a", web))
 	s.expect("a port has gone", false, "*:443")
 
-	// A group with another number makes the same connections.
+	// A group with another number creates the same connections.
 	moved := service("ab", web)
 	moved.Ports[0].Group++
 	s = start("ab", web).want(moved)
@@ -210,8 +209,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	}
 }
 
-// Clients of another kind have a group of their own, which makes the same connections.
-// crowd are as many providers of a service as there may be, with addresses of a network of their own.
+// crowd returns a service with as many providers as possible, with addresses of a network of their own.
 func crowd(network byte) *pipeline.Service {
 	s := pipeline.Service{ID: "s:t", VRF: 1, Tag: 1, Ports: []pipeline.ServicePort{
 		{Address: netip.MustParseAddr("fd00::200"), From: pipeline.FromPods | pipeline.FromHost, Protocol: openflow.ProtoUDP, Port: 80}}}
@@ -223,8 +221,9 @@ func crowd(network byte) *pipeline.Service {
 	return &s
 }
 
-// All providers of a service are replaced, again before the connections to the former ones have ended, and while nobody
-// looks: the group fits into a message each time, and all connections end.
+// All providers of a service are replaced, and replaced again before the connections to the former ones were
+// flushed, or while the switch was not read: the group always fits into a message, and all connections are
+// flushed.
 func TestProvidersThatAreReplacedAtOnceDoNotStayInTheirGroup(t *testing.T) {
 	s := flushSwitch{t, newBooks(defaultChunk)}
 	ended := map[netip.Addr]bool{}
@@ -326,7 +325,7 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 		t.Errorf("%d flushes in %d steps", total, steps)
 	}
 
-	// A first round overtakes the later ones of others.
+	// A first round overtakes later rounds of other flushes.
 	s.queueFlushes(true, time.Now())
 	two := balanced("p", map[uint16]uint16{80: 8443})
 	s.want(&two).queueFlushes(false, time.Now())
@@ -339,7 +338,7 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 	}
 }
 
-// unflushing is a switch that does not do flushes, for a reason.
+// unflushing is a switch that answers flushes with an error.
 type unflushing struct {
 	*fakeSwitch
 	reason error
@@ -378,7 +377,7 @@ func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// What a group has for its service, and for what is still to be ended, costs a look at each bucket.
+// Uniting the buckets of a group, those of its service and those still to be flushed, processes each bucket once.
 func TestTheBucketsOfAGroupAreUnitedByOneLookAtEach(t *testing.T) {
 	const half, enough = 30_000, 10 * time.Second
 	makes := func(first, last int) (g openflow.Group) {

@@ -13,24 +13,24 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// refusedPriority is that of flows which the fake switch does not take.
+// refusedPriority is the priority of flows that the fake switch refuses.
 const refusedPriority = 666
 
-// fakeSwitch is a flow table that takes bundles. It stands beside the tests on
-// the real switch, for what a real one cannot be made to do.
+// fakeSwitch is a flow table that accepts bundles. It complements the tests with a real switch, for behaviour that
+// a real one cannot be made to show.
 type fakeSwitch struct {
 	mu       *sync.Mutex                    // one for all connections to the switch
 	flows    map[string]openflow.PackedFlow // by key
 	written  []string                       // keys of flows, as they were added or deleted
 	bundles  int
-	tolerant bool          // takes everything
+	tolerant bool          // accepts everything
 	mute     bool          // does not answer
-	closed   bool          // takes nothing
+	closed   bool          // refuses everything
 	silent   uint16        // does not answer to flows of this priority; 0: it does
 	takes    time.Duration // for each bundle
-	tells    time.Duration // for each flow that it tells
+	tells    time.Duration // for each flow that it lists
 	meters   uint32        // the largest number of a meter
-	gate     chan struct{} // if not nil, a bundle waits until it gets something
+	gate     chan struct{} // if not nil, a bundle waits until it receives a value
 	done     chan struct{}
 	closing  sync.Once
 }
@@ -85,7 +85,7 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 	return nil
 }
 
-// silentTo tells whether there is no answer to messages.
+// silentTo reports whether there is no answer to messages.
 func (s *fakeSwitch) silentTo(messages []openflow.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *fakeSwitch) SendEach(ctx context.Context, messages ...openflow.Message)
 	return refusals, nil
 }
 
-// answer is what every request begins with.
+// answer is the beginning of every request.
 func (s *fakeSwitch) answer(ctx context.Context) error {
 	s.mu.Lock()
 	mute := s.mute
@@ -188,7 +188,7 @@ func (s *fakeSwitch) set(change func()) {
 	change()
 }
 
-// put adds a flow as somebody else would.
+// put adds a flow as another program would.
 func (s *fakeSwitch) put(f openflow.Flow) {
 	packed, err := openflow.Pack(f)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *fakeSwitch) put(f openflow.Flow) {
 	s.set(func() { s.flows[packed.Key] = packed })
 }
 
-// has tells whether there is a flow with this priority.
+// has reports whether there is a flow with this priority.
 func (s *fakeSwitch) has(priority uint16) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *fakeSwitch) has(priority uint16) bool {
 	return false
 }
 
-// priorities are those of flows, as they were written.
+// priorities returns the priorities of flows, in the order in which they were written.
 func (s *fakeSwitch) priorities() (list []uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *fakeSwitch) count() (flows, bundles int) {
 	return len(s.flows), s.bundles
 }
 
-// again is another connection to the same switch. The one before has ended.
+// again returns another connection to the same switch. The previous one has ended.
 func (s *fakeSwitch) again() *fakeSwitch {
 	s.mu.Lock()
 	defer s.mu.Unlock()

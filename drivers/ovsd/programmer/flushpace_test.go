@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A step is short, and leaves the switch time: as much as it took, and much more where a flush is long and can wait.
+// A step is short, and is followed by a pause: as long as the step, and much longer if a flush is long and can
+// wait.
 func TestFlushesLeaveTheSwitchTime(t *testing.T) {
 	began := time.Now()
 	for name, test := range map[string]struct {
@@ -39,8 +40,8 @@ func TestFlushesLeaveTheSwitchTime(t *testing.T) {
 	}
 }
 
-// What providers had that are gone is ended before what pods had that are gone; what a pod had whose address another
-// one has by then does not wait either.
+// Connections to removed providers are flushed before those of removed pods; those of a removed pod whose address
+// another pod has by then do not wait either.
 func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	many, one := balanced("ab", map[uint16]uint16{80: 8080}), balanced("a", map[uint16]uint16{80: 8080})
 	s := flushSwitch{t, newBooks(defaultChunk)}
@@ -70,7 +71,7 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	for range len(pipeline.ConnectionsOf(gone(22))) {
 		first("the first that went", true, is(gone(22)))
 	}
-	s.flushEndpoint(gone(22)) // and another one with its address
+	s.flushEndpoint(gone(22)) // and another pod gets its address
 	s.write()
 	s.queueFlushes(false, time.Now())
 	if !s.noneUrgent() {

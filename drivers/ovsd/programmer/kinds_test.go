@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// ruleFlow is a claim of a rule, with a cookie that is its number.
+// ruleFlow returns a claim of a rule, with the rule's number in the cookie.
 func ruleFlow(t *testing.T, number uint32, f openflow.Flow) (place string, c claim[string]) {
 	t.Helper()
 	f.Table, f.Cookie = 3, uint64(number)
@@ -46,7 +46,7 @@ func TestWhatIsChosenDoesNotDependOnWhoCameFirst(t *testing.T) {
 	}
 }
 
-// An address that two objects claim is the same one's on every node, whoever came first.
+// An address that two objects claim has the same owner on every node, whichever was first.
 func TestOfTwoWithOneAddressTheLesserIDHasIt(t *testing.T) {
 	for _, kind := range []pipeline.Kind{pipeline.KindEndpoint, pipeline.KindService} {
 		place, a := ruleFlow(t, 1, openflow.Flow{Goto: 8})
@@ -60,7 +60,7 @@ func TestOfTwoWithOneAddressTheLesserIDHasIt(t *testing.T) {
 	}
 }
 
-// What does not fit into a flow is left out, the same on every node; the rest stays.
+// Clauses that do not fit into a flow are left out, the same on every node; the others remain.
 func TestOfTooManyClausesTheLastAreLeftOut(t *testing.T) {
 	var place string
 	var claims []claim[string]
@@ -77,7 +77,7 @@ func TestOfTooManyClausesTheLastAreLeftOut(t *testing.T) {
 	}
 }
 
-// Rules that share a flow are no conflict.
+// Rules that share a flow do not conflict.
 func TestClausesOfTwoRulesAreNoConflict(t *testing.T) {
 	flows := newBook(flowKind())
 	for number := uint32(1); number < 4; number++ {

@@ -18,7 +18,7 @@ func packedOf(t *testing.T, f openflow.Flow) openflow.PackedFlow {
 	return p
 }
 
-// An audit leaves what a wanted object learns, removes what nobody learns any more, and blames nobody.
+// An audit leaves the learned flows of a wanted object, removes those of no object, and reports neither as drift.
 func TestAnAuditRemovesWhatIsLearnedForNobody(t *testing.T) {
 	shop := pipeline.Key{Kind: pipeline.KindService, ID: "shop"}
 	const learns = uint64(0xc106_0000_0000_0258)
@@ -37,8 +37,8 @@ func TestAnAuditRemovesWhatIsLearnedForNobody(t *testing.T) {
 	}
 }
 
-// What is learned late is looked for soon, and not so soon that it may not be there yet; nor do audits wait
-// for services that stop learning all the time.
+// Flows that are learned late are looked for soon, but not before they may exist; audits are not delayed by
+// services that stop learning all the time.
 func TestAnAuditComesSoonAfterSomethingIsLearnedNoMore(t *testing.T) {
 	a := newAuditor(time.Hour, nil)
 	if !a.scheduleNext() || time.Until(a.due) > learnsLate {

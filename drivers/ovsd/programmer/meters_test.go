@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// choosy is a switch to which a meter of one number cannot be sent, nor what is sent with it.
+// choosy is a switch to which a meter of one number cannot be sent, and nothing that is sent with it.
 type choosy struct {
 	*fakeSwitch
 	not uint32
@@ -23,7 +23,7 @@ func (c choosy) SendEach(ctx context.Context, messages ...openflow.Message) ([]e
 	return c.fakeSwitch.SendEach(ctx, messages...)
 }
 
-// told hears what has become of a step.
+// told receives the results of a step.
 type told struct {
 	id                uint32
 	written, putAside *[]uint32
@@ -32,7 +32,7 @@ type told struct {
 func (t told) done() { *t.written = append(*t.written, t.id) }
 func (t told) hold() { *t.putAside = append(*t.putAside, t.id) }
 
-// What cannot be sent, and what is refused, is held back alone.
+// A meter that cannot be sent, or is refused, holds back nothing else.
 func TestAMeterThatCannotBeSentKeepsNoOtherBack(t *testing.T) {
 	sw := choosy{newFakeSwitch(), 2}
 	sw.meters = 3

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A connection that is admitted in an epoch is not judged again, so all other flows come first:
-// also those that were to be written before the epoch changed, and those that go.
+// A connection that is admitted in an epoch is not evaluated again, so all other flows are written before the
+// epoch: also those that were pending when the epoch changed, and deletions.
 func TestTheEpochIsWrittenLast(t *testing.T) {
 	l := newBooks(2)
 	flow := func(priority int) pipeline.Wants {
@@ -38,7 +38,7 @@ func TestTheEpochIsWrittenLast(t *testing.T) {
 	}
 	mustSet(t, l, epoch, flow(90))
 	got := written(l.next(nil, never))
-	mustSet(t, l, epoch, flow(91)) // again, and with another endpoint, while the rest waits
+	mustSet(t, l, epoch, flow(91)) // again, and with another endpoint, while the others are pending
 	mustSet(t, l, endpointKey(1), flow(30))
 	for l.unfinished() {
 		got = append(got, written(l.next([]pipeline.Key{epoch}, never))...)
@@ -51,7 +51,8 @@ func TestTheEpochIsWrittenLast(t *testing.T) {
 	}
 }
 
-// A switch deletes with a group, or a meter, the flows that name it: so these go when no flow of the plan may.
+// With a group or a meter, a switch deletes the flows that use it: so these are deleted last, once no flow of the
+// plan uses them.
 func TestGroupsAndMetersGoWithTheLastFlowsOfAPlan(t *testing.T) {
 	l := newBooks(2)
 	set := func(w pipeline.Wants, meter uint32, actions ...openflow.Action) {
@@ -85,7 +86,7 @@ func TestGroupsAndMetersGoWithTheLastFlowsOfAPlan(t *testing.T) {
 	}
 }
 
-// Uniting costs as much as there are claims, so it is not done for each of them.
+// The cost of uniting grows with the number of claims, so it is not done for each of them.
 func TestManyClausesOfAFlowAreUnitedOnce(t *testing.T) {
 	const owners = 100
 	l, united := newBooks(defaultChunk), 0
@@ -100,7 +101,7 @@ func TestManyClausesOfAFlowAreUnitedOnce(t *testing.T) {
 			mustSet(t, l, ruleKey(fmt.Sprint(id)), wants(id))
 		}
 		apply(map[string]openflow.PackedFlow{}, l.next(nil, never))
-		if united > 5 { // when it is planned, and when the switch has it
+		if united > 5 { // once when planned, and once when written
 			t.Errorf("%s: clauses are united %d times", what, united)
 		}
 	}

@@ -21,7 +21,8 @@ func (clauseCompiler) For(o pipeline.Object, _ uint32) (w pipeline.Wants, err er
 	return w, nil
 }
 
-// Of more rules than a flow has room for, those that are left out are told of, whoever came last, until there is room.
+// If there are more rules than a flow has room for, those left out are reported, whichever came last, until there
+// is room.
 func TestRulesThatAreLeftOutAreToldUntilThereIsRoom(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.compiler = clauseCompiler{} })
 	numbered := func(number int) pipeline.TierRule {
@@ -50,13 +51,13 @@ func TestRulesThatAreLeftOutAreToldUntilThereIsRoom(t *testing.T) {
 	if err := h.sync(); err != nil {
 		t.Fatal(err)
 	}
-	h.inbox.put(drivers.Change{Set: []pipeline.Object{first}}) // comes last, and pushes another one out
+	h.inbox.put(drivers.Change{Set: []pipeline.Object{first}}) // the last to be set, displaces another one
 	check("one too many", true)
 	h.inbox.put(drivers.Change{Remove: []pipeline.Key{numbered(7).Key()}})
 	check("there is room", false)
 }
 
-// Services have equal flows for what pods answer. No rule is left out because of them.
+// Services have equal flows for answers of pods. No rule is left out because of them.
 func TestEqualFlowsThatAreNoClausesDoNotOverflow(t *testing.T) {
 	c := newOverflows()
 	p := &place[string]{}
@@ -70,7 +71,7 @@ func TestEqualFlowsThatAreNoClausesDoNotOverflow(t *testing.T) {
 	}
 }
 
-// A change at one overfull place costs no look at the others, which stay as they were.
+// A change of one overfull place does not process the others, which stay as they were.
 func TestOnlyChangedFlowsAreLookedAtForOverflow(t *testing.T) {
 	c := newOverflows()
 	overfull := func(first uint32) *place[string] {
@@ -86,7 +87,7 @@ func TestOnlyChangedFlowsAreLookedAtForOverflow(t *testing.T) {
 	if fresh := c.settle(); len(fresh) != 2 {
 		t.Fatalf("left out of two flows: %v", fresh)
 	}
-	quiet.claims = nil // nobody has said so: whoever looks finds nobody left out
+	quiet.claims = nil // without a mark: if it were processed, no rule would be left out
 	busy.claims = busy.claims[1:]
 	c.mark([]*place[string]{busy})
 	if fresh := c.settle(); len(fresh) != 0 || len(c.out) != 1 {

@@ -171,7 +171,7 @@ func TestChangesThatComeTogetherAreOneBundle(t *testing.T) {
 	}
 }
 
-// slowCompiler takes as long as it is made to.
+// slowCompiler takes a given time.
 type slowCompiler struct {
 	ruleCompiler
 	begun, end chan struct{}
@@ -218,8 +218,8 @@ func TestARefusedObjectHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
 	if s := h.progress(); s.InSync || s.Err == nil || !strings.Contains(s.Err.Error(), "switch refuses") {
 		t.Errorf("progress %+v", s)
 	}
-	// What others do is not held up, and not told of this; its own callers are,
-	// also while it waits for another try.
+	// Other objects are not delayed, and do not get the error; callers that wait for the refused object do, also
+	// while it waits for its next attempt.
 	h.inbox.put(drivers.Change{Set: []pipeline.Object{rule(300, 60)}})
 	if err := h.sync(rule(300, 60).Key()); err != nil || !sw.has(60) {
 		t.Errorf("error %v", err)
@@ -258,7 +258,7 @@ func TestARefusedObjectIsForgottenWhenAnotherTakesItsPlace(t *testing.T) {
 	stranger := openflow.Flow{Priority: refusedPriority, Match: openflow.Match{openflow.InPort(2)}}
 	stranger.Cookie = cookie.New(cookie.Policy, rule(1, 0).ID)
 	again := newFakeSwitch()
-	again.put(stranger) // this switch has it already
+	again.put(stranger) // this switch already has it
 	sw.Close()
 	h.connect(again)
 	h.eventually("all is well", func() bool { return h.progress().InSync })
@@ -271,7 +271,7 @@ func TestAnotherConnectionIsLookedAtBeforeItIsWritten(t *testing.T) {
 	if err := h.sync(); err != nil {
 		t.Fatal(err)
 	}
-	// The second switch has some of the flows, and one of an object that is gone.
+	// The second switch has some of the flows, and one of a removed object.
 	for place, f := range first.flows {
 		if f.Priority() == 50 {
 			second.flows[place] = f
@@ -328,9 +328,9 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 	for i := range 10 {
 		f := openflow.Flow{Priority: uint16(100 + i), Actions: []openflow.Action{openflow.Output{Port: 1}}}
 		switch i {
-		case 3: // no such group
+		case 3: // the group does not exist
 			f.Actions = []openflow.Action{openflow.OutputGroup{ID: 77}}
-		case 7: // goes back
+		case 7: // to an earlier table
 			f.Table, f.Goto = 9, 4
 		}
 		mustSet(t, l, endpointKey(i), pipeline.Wants{Flows: []openflow.Flow{f}})

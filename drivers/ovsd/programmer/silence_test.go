@@ -7,7 +7,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Only what is silent again, with nothing of it taken in between, is counted on: a switch may end twice while one object is written.
+// Only repeated silence, without the object being accepted in between, counts: a switch may be stopped twice while
+// one object is written.
 func TestSilenceOfAnObjectThatWasTakenIsForgotten(t *testing.T) {
 	alone := []step{{owner: pipeline.Key{ID: "a"}}}
 	other := []step{{owner: pipeline.Key{ID: "b"}}}

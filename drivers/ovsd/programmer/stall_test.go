@@ -16,7 +16,7 @@ import (
 
 func add(o ...pipeline.Object) drivers.Change { return drivers.Change{Set: o} }
 
-// A switch that is connected and takes nothing owes what waits, from the first of it on.
+// While a connected switch accepts nothing, Owes is the time of the first pending change.
 func TestASwitchThatRefusesEverythingOwesWhatWaits(t *testing.T) {
 	h, sw := newHarness(t), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
@@ -41,7 +41,7 @@ func TestASwitchThatRefusesEverythingOwesWhatWaits(t *testing.T) {
 	h.eventually("it owes nothing", func() bool { return h.progress().Owes.IsZero() && h.progress().InSync })
 }
 
-// Who may write rules must not have a node counted as broken by one that the switch does not take.
+// A rule that the switch refuses must not mark the node as broken, or everyone who may write rules could do that.
 func TestASwitchThatRefusesARuleOwesNothing(t *testing.T) {
 	h, sw := newHarness(t), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
@@ -58,7 +58,7 @@ func TestASwitchThatRefusesARuleOwesNothing(t *testing.T) {
 	}
 }
 
-// One that does not answer is left, and connected again: it owes what it has owed.
+// A switch that does not answer is disconnected and connected again: Owes remains.
 func TestASwitchThatDoesNotAnswerOwesWhatWaitsThroughItsConnections(t *testing.T) {
 	h, sw := newHarness(t), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
@@ -85,8 +85,8 @@ func TestASwitchThatDoesNotAnswerOwesWhatWaitsThroughItsConnections(t *testing.T
 	h.eventually("it owes nothing", func() bool { return h.progress().Owes.IsZero() && h.progress().InSync })
 }
 
-// longest is how long the switch had taken nothing at most, looked at each second for so long. A connection that ends
-// is followed by another one to the same switch.
+// longest returns the longest time in which the switch accepted nothing, checked each second for the duration
+// look. When a connection ends, another one to the same switch follows.
 func (h *harness) longest(sw *fakeSwitch, look time.Duration) (owed time.Duration) {
 	for range int(look / time.Second) {
 		select {
@@ -103,7 +103,7 @@ func (h *harness) longest(sw *fakeSwitch, look time.Duration) (owed time.Duratio
 	return owed
 }
 
-// inSync is a programmer whose switch has these rules.
+// inSync returns a programmer whose switch has these rules.
 func inSync(t *testing.T, rules []pipeline.Object) (*harness, *fakeSwitch) {
 	h, sw := newHarness(t), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true, Set: rules})
@@ -114,7 +114,7 @@ func inSync(t *testing.T, rules []pipeline.Object) (*harness, *fakeSwitch) {
 	return h, sw
 }
 
-// A change that all nodes are given, and that no switch takes in time, must not have all nodes counted as broken.
+// A change that is sent to all nodes, and that no switch accepts in time, must not mark all nodes as broken.
 func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, sw := inSync(t, manyRules(3))
@@ -133,7 +133,7 @@ func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
 	})
 }
 
-// One that tells its flows, and answers to no change at all, takes nothing.
+// A switch that lists its flows, but answers no change, accepts nothing.
 func TestASwitchThatAnswersToNoChangeTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, sw := inSync(t, manyRules(3))
@@ -145,7 +145,7 @@ func TestASwitchThatAnswersToNoChangeTakesNothing(t *testing.T) {
 	})
 }
 
-// A slow switch has the time that it needs to tell what it has.
+// A slow switch gets the time that it needs to list its flows.
 func TestASwitchThatTellsItsFlowsSlowlyOwesNothingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, sw := inSync(t, manyRules(60_000))
@@ -161,7 +161,7 @@ func TestASwitchThatTellsItsFlowsSlowlyOwesNothingMeanwhile(t *testing.T) {
 	})
 }
 
-// What is refused of a large change is found by halves, each of which a slow switch may take its time for.
+// The refused part of a large change is found by bisection; a slow switch may take its time for each half.
 func TestASwitchThatTakesHalfOfAChangeTakesSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, sw := inSync(t, nil)
@@ -173,7 +173,7 @@ func TestASwitchThatTakesHalfOfAChangeTakesSomething(t *testing.T) {
 	})
 }
 
-// The question leaves no flow, and a switch that takes no flows any more refuses it.
+// The probe leaves no flow, and is refused by a switch that accepts no more flows.
 func TestARealSwitchIsAskedWhetherItTakesAnything(t *testing.T) {
 	s := ovstest.Start(t)
 	s.AddBridge("br0")

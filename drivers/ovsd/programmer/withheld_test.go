@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A refused deletion stays refused until the place is as it should be, of whichever kind it is; also when somebody else
-// has made it so.
+// A refused deletion remains refused until the place is as wanted, for flows and groups; also if another program
+// has deleted it.
 func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}
 	p := h.programmer()
@@ -40,7 +40,7 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	}
 }
 
-// Only what connections are judged by takes the epoch away.
+// Only a refused place that affects the evaluation of connections withdraws the epoch.
 func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
 	const known, firstOut, forward = 34, 35, 26
 	for _, c := range []struct {
@@ -69,8 +69,7 @@ func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
 	}
 }
 
-// tierCompiler gives a rule of a tier a flow, with the rank as priority, and an epoch one
-// whose priority is its number.
+// tierCompiler gives a tier's rule a flow with the rank as priority, and an epoch one with its number as priority.
 type tierCompiler struct{ ruleCompiler }
 
 func (tierCompiler) For(o pipeline.Object, _ uint32) (w pipeline.Wants, err error) {
@@ -83,8 +82,8 @@ func (tierCompiler) For(o pipeline.Object, _ uint32) (w pipeline.Wants, err erro
 	return w, nil
 }
 
-// What is judged in an epoch is not judged again. While the switch refuses a rule there is none, and the
-// next one comes when the rule is there, or is not wanted any more.
+// Connections admitted in an epoch are not evaluated again. While the switch refuses a rule there is no epoch, and
+// the next one is written once the rule is accepted or removed.
 func TestThereIsNoEpochWhileARuleIsRefused(t *testing.T) {
 	denial := pipeline.TierRule{ID: "denial", Rank: refusedPriority, Verdict: pipeline.Deny, Number: 1}
 	for _, c := range []struct {

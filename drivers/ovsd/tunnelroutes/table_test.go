@@ -47,7 +47,7 @@ func TestTheLongestPrefixIsTheWay(t *testing.T) {
 	}
 }
 
-// Whatever the switch prints, each route that is read of it is on a line of its own, and leads somewhere.
+// Whatever the switch prints, each route read from it is on a line of its own, and has a destination.
 func FuzzTablesOfAnyContent(f *testing.F) {
 	for _, text := range []string{"", "Route Table:\nCached: 127.0.0.1/32 dev lo SRC 127.0.0.1 local\n", "User: 192.0.2.0/24 dev br0 SRC 192.0.2.1\nUser: 10.0.0.0/8 MARK 7 dev br0\n",
 		"User: ::/0 dev br1 GW fe80::1 SRC 2001:db8::1\n", "User: 192.0.2.0/24 dev br0\nUser: 10.0.0.0/99 dev br0", "User: 0.0.0.0/0 dev", "User:"} {

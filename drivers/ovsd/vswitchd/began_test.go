@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Whoever answers at the control socket is the one that runs, whatever sockets are left of earlier ones.
+// The process that answers at its control socket is the running one, whatever sockets earlier ones have left.
 func TestASwitchBeganWhenItsProcessDid(t *testing.T) {
 	dir := t.TempDir()
 	c := Control{dir}
@@ -56,7 +56,7 @@ func TestWhenAProcessBeganIsKnownByTheKernelsTicks(t *testing.T) {
 	}
 }
 
-// A switch that has crashed is made anew by who watches it, of the program that this one has had all along.
+// A crashed switch is restarted by its monitor, as a child process of the same program.
 func TestASwitchThatWasMadeAnewByItsMonitorIsAsOldAsThat(t *testing.T) {
 	name := filepath.Join(t.TempDir(), monitor)
 	if err := os.Symlink("/bin/sh", name); err != nil {

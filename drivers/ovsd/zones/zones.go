@@ -179,7 +179,7 @@ func (b *Bridge) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
 
 func (u zoneUse) nearlyFull() bool { return u.limit > 0 && u.count >= u.limit*nearlyFull/100 }
 
-// datapath is the name of the bridge's datapath.
+// datapath returns the name of the bridge's datapath.
 func (b *Bridge) datapath() string { return vswitchd.DatapathNamed(b.config.Datapath()) }
 
 // zoneUses reads the limits of a datapath.

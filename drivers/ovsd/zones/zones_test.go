@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// answering is an ovs-vswitchd's control socket; answer says what a command prints.
+// answering runs the control socket of an ovs-vswitchd; answer returns the output of a command.
 func answering(t *testing.T, answer func(command string, args []string) string) vswitchd.Control {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func answering(t *testing.T, answer func(command string, args []string) string) 
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // the test is over
+				return // the test has ended
 			}
 			serve(conn)
 		}
@@ -58,8 +58,8 @@ func answering(t *testing.T, answer func(command string, args []string) string) 
 	return vswitchd.Control{RunDir: dir}
 }
 
-// A tenant may go, and somebody may set a limit, while an audit is under way: what it saw before it does not take for what
-// is to go.
+// A tenant may be removed, and another program may set a limit, while an audit runs: limits read before the
+// removal are not removed.
 func TestATenantThatGoesDuringAnAuditTakesNoLimitOfOthersAlong(t *testing.T) {
 	const limit = 50000
 	blue, red := pipeline.Network{ID: "web.blue", VRF: 1, Tenant: "blue"}, pipeline.Network{ID: "web.red", VRF: 2, Tenant: "red"}
@@ -76,7 +76,7 @@ func TestATenantThatGoesDuringAnAuditTakesNoLimitOfOthersAlong(t *testing.T) {
 	control := answering(t, func(command string, args []string) string {
 		switch command {
 		case "dpctl/ct-get-limits":
-			b.Replaced(red, nil) // and from now on a limit may be somebody's
+			b.Replaced(red, nil) // from now on a limit may be another program's
 			return text
 		case "dpctl/ct-get-maxconns":
 			return fmt.Sprint(tablePart * limit)
@@ -99,7 +99,7 @@ func TestATenantThatGoesDuringAnAuditTakesNoLimitOfOthersAlong(t *testing.T) {
 	if ids[noteKey] != given.String() {
 		t.Errorf("the row says %q, want %q", ids[noteKey], given)
 	}
-	if err := b.setLimits(t.Context(), true); err != nil { // the next audit sees who has gone
+	if err := b.setLimits(t.Context(), true); err != nil { // the next audit sees the removal
 		t.Fatal(err)
 	}
 	if len(changed) != 1 || ids[noteKey] != "" {

@@ -83,7 +83,7 @@ func checkDirectory(d mastercfg.Directory) error {
 	return nil
 }
 
-// noDirectory is the error without a configuration.
+// noDirectory returns the error without a configuration.
 func noDirectory() error { return fault.New(fault.NotFound, "there is no LDAP configuration") }
 
 func directoryOf(r ledger.Reader) (mastercfg.Directory, error) {

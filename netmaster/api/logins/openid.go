@@ -178,7 +178,7 @@ func (l *Logins) providerFailed(err error) error {
 	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
 }
 
-// tooManyGuesses is the refusal of a client that has to wait before its next attempt.
+// tooManyGuesses returns the refusal of a client that has to wait before its next attempt.
 func tooManyGuesses(wait time.Duration) rest.Denial {
 	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), Status: http.StatusTooManyRequests, Wait: wait}
 }

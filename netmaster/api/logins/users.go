@@ -101,7 +101,7 @@ func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, 
 		if len(*text) > maxHumanName {
 			return change, fault.New(fault.TooLarge, "%s: %d bytes, the limit is %d", field, len(*text), maxHumanName).WithField(field)
 		}
-		if err := limits.Plain(field, *text); err != nil { // who lists all users could not, as YAML
+		if err := limits.Plain(field, *text); err != nil { // a client that lists all users could not, as YAML
 			return change, err
 		}
 	}
@@ -132,7 +132,8 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 	return l.guesses.RankOfChange(account, rest.SourceOf(r), l.config.Now())
 }
 
-// userOf returns the user that a request names. Users may read and change their own account, but not whether it may log in.
+// userOf returns the user that a request names. Users may read and change their own account, but not whether it
+// may log in.
 func (l *Logins) userOf(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false

@@ -125,7 +125,7 @@ func orMissing(err, missing error) error {
 	return err
 }
 
-// recordKey is the key of the record of a node or netmaster.
+// recordKey returns the key of the record of a node or netmaster.
 func recordKey(role, host string) string {
 	if identity.Kind(role) == identity.Master {
 		return mastercfg.MasterPrefix + host

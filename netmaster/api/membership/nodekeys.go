@@ -18,8 +18,8 @@ func revokeKey(tx *ledger.Tx, node mastercfg.Joined, now time.Time) error {
 	return ledger.Write(tx, mastercfg.TakenKeyPrefix+node.Key, mastercfg.TakenKey{Host: node.Host, Taken: now})
 }
 
-// checkNotRevoked returns an error if the key with which a node joins was revoked, for this or another node. Keys of netmasters
-// are not revoked.
+// checkNotRevoked returns an error if the key with which a node joins was revoked, for this or another node. Keys
+// of netmasters are not revoked.
 func checkNotRevoked(r ledger.Reader, kind identity.Kind, key string) error {
 	if kind != identity.Node {
 		return nil
@@ -33,7 +33,7 @@ func checkNotRevoked(r ledger.Reader, kind identity.Kind, key string) error {
 		taken.Host, taken.Taken.UTC().Format(time.RFC3339))
 }
 
-// finalRefusal is the refusal of a key with which the node must not retry.
+// finalRefusal returns the refusal of a key with which the node must not retry.
 func finalRefusal(format string, args ...any) error {
 	return fault.New(fault.Denied, format, args...).WithField(mastercfg.KeyField)
 }

@@ -82,7 +82,7 @@ func detachPolicies(c *Change, g *contivmodel.EndpointGroup, policies []string) 
 	return nil
 }
 
-// keeps is the refusal to change an immutable field of a group.
+// keeps returns the refusal to change an immutable field of a group.
 func keeps(g *contivmodel.EndpointGroup, text, field, has, wanted string) error {
 	return fault.New(fault.Immutable, "%s", text).WithField(field).
 		WithExplanation("%s: endpointGroup %s has %s %q, which %q would be instead: delete it and make it anew", strings.TrimSuffix(text, "."), g.ModelKey(), field, has, wanted)

@@ -22,17 +22,17 @@ func names(links contivmodel.LinkSet) []string {
 	return all
 }
 
-// missing is the refusal of a reference to a missing object.
+// missing returns the refusal of a reference to a missing object.
 func missing(format string, args ...any) *fault.Error {
 	return fault.New(fault.MissingReference, format, args...)
 }
 
-// missingPolicy is the same for a policy.
+// missingPolicy returns the same for a policy.
 func missingPolicy(tenant, name string) error {
 	return missing("Policy not found").WithExplanation("Policy not found: %s of tenant %s", name, tenant)
 }
 
-// immutable is the refusal to change an existing object.
+// immutable returns the refusal to change an existing object.
 func immutable(o contivmodel.Object, text string) error {
 	return fault.New(fault.Immutable, "%s", text).
 		WithExplanation("%s: delete %s %s first", text, o.ModelType(), o.ModelKey())

@@ -79,7 +79,7 @@ func (c Condition) Check(kind contivmodel.Kind, key string, rev int64) error {
 	return outdated("%s %s has changed since revision %s", kind.Type, key, strings.Join(c.match, ", "))
 }
 
-// outdated is the refusal of a request whose condition does not hold.
+// outdated returns the refusal of a request whose condition does not hold.
 func outdated(format string, args ...any) error {
 	return WithStatus(http.StatusPreconditionFailed, fault.New(fault.Conflict, format, args...))
 }

@@ -1,5 +1,5 @@
-// Package ldaptest is an LDAP directory of a test's own: persons with passwords, and groups
-// in groups. It answers over TLS, or after StartTLS only.
+// Package ldaptest is an LDAP directory for a test: persons with passwords, and nested groups. It serves TLS, or
+// only StartTLS.
 package ldaptest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The account that looks, and where persons are.
+// The account for searches, and the base DN of persons.
 const (
 	Base            = "ou=people,dc=example,dc=org"
 	Account         = "cn=reader,dc=example,dc=org"
@@ -29,23 +29,23 @@ const (
 // Entry is a person or a group.
 type Entry struct {
 	Name     string   // of a person
-	Password string   // empty: nobody can bind
+	Password string   // empty: cannot bind
 	MemberOf []string // DNs
 }
 
-// Directory serves entries by DN. Change them by Set only.
+// Directory serves entries by DN. Change them only by Set.
 type Directory struct {
 	Port        int
-	Authorities string // PEM, by which its certificate is known
+	Authorities string // PEM, the CA of its certificate
 
 	stopped chan struct{} // closed when the test ends
 	mu      sync.Mutex
 	entries map[string]Entry
-	asked   []string // filters
+	asked   []string // filters of searches
 	delay   time.Duration
 }
 
-// Start serves until the test ends, on 127.0.0.1.
+// Start serves on 127.0.0.1 until the test ends.
 func Start(t testing.TB, startTLS bool) *Directory {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil)
@@ -63,7 +63,7 @@ func Start(t testing.TB, startTLS bool) *Directory {
 		said := r.NewExtendedResponse(gldap.WithResponseCode(gldap.ResultSuccess))
 		said.SetResponseName(gldap.ExtendedOperationStartTLS)
 		if w.Write(said) == nil {
-			_ = r.StartTLS(config) // the client sees it
+			_ = r.StartTLS(config) // the client reports a failure
 		}
 	}, gldap.ExtendedOperationStartTLS))
 	check(t, server.Router(mux))
@@ -102,14 +102,14 @@ func (d *Directory) Set(dn string, e Entry) {
 	d.entries[dn] = e
 }
 
-// Slow makes every search take as long.
+// Slow delays every search.
 func (d *Directory) Slow(delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.delay = delay
 }
 
-// Asked are the filters of all searches so far.
+// Asked returns the filters of all searches so far.
 func (d *Directory) Asked() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,12 +122,12 @@ func (d *Directory) bind(w *gldap.ResponseWriter, r *gldap.Request) {
 		d.mu.Lock()
 		e, there := d.entries[m.UserName]
 		d.mu.Unlock()
-		// As real servers do: without a password nobody is anybody, which is no error.
+		// As in real servers: a bind without a password succeeds, as anonymous.
 		if m.Password == "" || there && e.Password == string(m.Password) {
 			said.SetResultCode(gldap.ResultSuccess)
 		}
 	}
-	_ = w.Write(said) // the client sees it
+	_ = w.Write(said) // the client reports a failure
 }
 
 func (d *Directory) search(w *gldap.ResponseWriter, r *gldap.Request) {
@@ -149,7 +149,7 @@ func (d *Directory) search(w *gldap.ResponseWriter, r *gldap.Request) {
 	}
 	d.mu.Unlock()
 	if delay > 0 {
-		select { // as slow as it is told to be
+		select { // the delay of Slow
 		case <-time.After(delay):
 		case <-d.stopped:
 		}

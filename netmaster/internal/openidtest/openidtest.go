@@ -1,5 +1,5 @@
-// Package openidtest is an OpenID Connect provider of a test's own, with real keys. Its
-// browsers are sent back at once: whoever asks is the person that Claims tells of.
+// Package openidtest is an OpenID Connect provider for a test, with real keys. It redirects browsers back at once,
+// and every user is the person of Claims.
 package openidtest
 
 import (
@@ -25,27 +25,27 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// By which it knows its client.
+// The credentials of its client.
 const (
 	ClientID     = "contiv"
 	ClientSecret = "canary-of-the-client"
 )
 
-// Issuer serves until the test ends. Change what it does by Set only.
+// Issuer serves until the test ends. Change its behaviour only by Set.
 type Issuer struct {
 	URL         string
-	Authorities string // PEM, by which its certificate is known
+	Authorities string // PEM, the CA of its certificate
 
 	mu    sync.Mutex
 	does  Behaviour
 	keys  []Key
-	codes map[string]url.Values // what the browser was sent with, by code
+	codes map[string]url.Values // parameters of the authorization request, by code
 	asked map[string]int        // requests by path
 }
 
-// Behaviour is what tests change. The zero value is proper.
+// Behaviour is what tests change. The zero value conforms to the standard.
 type Behaviour struct {
-	Claims  map[string]any                                // over those of a proper token
+	Claims  map[string]any                                // added to those of a correct token, or in their place
 	Forge   func(payload string, key Key) string          // makes the token
 	Replace func(w http.ResponseWriter, path string) bool // answers in place of the issuer
 	Sent    func(path string, r *http.Request)            // sees requests
@@ -69,7 +69,7 @@ func Start(t testing.TB) *Issuer {
 	return i
 }
 
-// NewKey has it sign with another key, and show that only.
+// NewKey makes the issuer sign with a new key, and publish only that.
 func (i *Issuer) NewKey(t testing.TB, id string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,14 +81,14 @@ func (i *Issuer) NewKey(t testing.TB, id string) {
 	i.keys = []Key{{id, private}}
 }
 
-// Set changes what it does from now on.
+// Set changes the behaviour from now on.
 func (i *Issuer) Set(does Behaviour) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.does = does
 }
 
-// Asked is how often a path was asked for.
+// Asked returns the number of requests for a path.
 func (i *Issuer) Asked(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,7 +104,7 @@ const (
 )
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
-	_ = r.ParseForm() // what is missing is refused
+	_ = r.ParseForm() // missing parameters are refused
 	i.mu.Lock()
 	i.asked[r.URL.Path]++
 	does, key := i.does, i.keys[0]
@@ -125,7 +125,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	case TokenPath:
 		i.token(w, r, does, key)
 	case KeysPath:
-		point, _ := key.Private.PublicKey.Bytes() // of a curve that has them
+		point, _ := key.Private.PublicKey.Bytes() // the curve of the key has them
 		answer(w, map[string]any{"keys": []any{map[string]any{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": key.ID,
 			"x": encode(point[1:33]), "y": encode(point[33:])}}})
 	default:
@@ -133,11 +133,11 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func answer(w http.ResponseWriter, body any) { _ = json.NewEncoder(w).Encode(body) } // the client sees it
+func answer(w http.ResponseWriter, body any) { _ = json.NewEncoder(w).Encode(body) } // the client reports a failure
 
 func encode(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
 
-// authorize sends the browser back with a code.
+// authorize redirects the browser back with a code.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	code := rand.Text()
 	i.mu.Lock()
@@ -170,7 +170,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request, does Behaviour, k
 		claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "1", "preferred_username": "ann", "groups": []string{"net"}, "nonce": sent.Get("nonce"),
 			"iat": time.Now().Unix(), "exp": time.Now().Add(5 * time.Minute).Unix()}
 		maps.Copy(claims, does.Claims)
-		payload, _ := json.Marshal(claims) // of texts and numbers
+		payload, _ := json.Marshal(claims) // only strings and numbers
 		forge := does.Forge
 		if forge == nil {
 			forge = Signed
@@ -179,12 +179,12 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request, does Behaviour, k
 	}
 }
 
-// Signed is a proper token.
+// Signed returns a correct token.
 func Signed(payload string, key Key) string {
 	return oidctest.SignIDToken(key.Private, key.ID, "ES256", payload)
 }
 
-// ByAnother is a token that another key has signed, which claims the name of the issuer's.
+// ByAnother returns a token signed by another key, under the issuer's key id.
 func ByAnother(payload string, key Key) string {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -193,12 +193,12 @@ func ByAnother(payload string, key Key) string {
 	return Signed(payload, Key{key.ID, private})
 }
 
-// Unsigned is a token that nobody has signed.
+// Unsigned returns a token without a signature.
 func Unsigned(payload string, _ Key) string {
 	return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode([]byte(payload)) + "."
 }
 
-// Confused is a token with a code (HS256) for which the public key was taken as the secret.
+// Confused returns a token with an HMAC (HS256) whose secret is the public key.
 func Confused(payload string, key Key) string {
 	public, err := x509.MarshalPKIXPublicKey(crypto.PublicKey(&key.Private.PublicKey))
 	if err != nil {

@@ -40,7 +40,7 @@ func Main(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	options := []string{etcdtest.LargeTxns}
-	flag.Parse() // tells whether benchmarks run: those wait for the disk
+	flag.Parse() // for benchmarks, which wait for the disk
 	if flag.Lookup("test.bench").Value.String() == "" {
 		options = append(options, etcdtest.WithoutDisk)
 	}
@@ -58,12 +58,11 @@ func fail(err error) int {
 	return 1
 }
 
-// Endpoint is the URL of the etcd.
+// Endpoint returns the URL of the etcd.
 func Endpoint() string { return endpoint }
 
-// Open connects to the emptied store. The store forgets what the tests before left,
-// else each list and each watch would cost more than in the test before, and their leases
-// would count in this one.
+// Open connects to the emptied store. The store is compacted, or each list and each watch would cost more than in
+// the test before; and leases of earlier tests are revoked, or they would count in this one.
 func Open(t testing.TB) *objdb.DB {
 	t.Helper()
 	client := administer(t)
@@ -85,7 +84,7 @@ func Open(t testing.TB) *objdb.DB {
 	return Connect(t)
 }
 
-// administer connects to the store past package objdb.
+// administer connects to the store without package objdb.
 func administer(t testing.TB) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: t.Context()})
@@ -95,7 +94,7 @@ func administer(t testing.TB) *clientv3.Client {
 	return client
 }
 
-// MovePeer has the member of the store say, until the test ends, that others reach it at a URL.
+// MovePeer changes the peer URL of the store's member until the test ends.
 func MovePeer(t testing.TB, url string) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
@@ -119,8 +118,8 @@ func MovePeer(t testing.TB, url string) {
 	})
 }
 
-// requestLimit is what a request may take: a machine that builds other tests meanwhile
-// may leave the store no turn for seconds.
+// requestLimit is the timeout of a request: on a machine that builds other tests meanwhile, the store may not run
+// for seconds.
 const requestLimit = time.Minute
 
 // Connect opens another connection to the store as it is.
@@ -138,7 +137,7 @@ func Connect(t testing.TB) *objdb.DB {
 	return db
 }
 
-// leaderTTL is longer than the machine may leave this process or the store no turn.
+// leaderTTL is longer than this process or the store may not run on a busy machine.
 const leaderTTL = time.Minute
 
 // Lead begins a term and opens its ledger; both end with the test.
@@ -162,8 +161,7 @@ func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 	return ledger
 }
 
-// Compact makes the store forget what was before its present revision, which it
-// does by itself from time to time.
+// Compact compacts the store to its present revision, which it also does by itself from time to time.
 func Compact(t testing.TB) {
 	t.Helper()
 	client := administer(t)
@@ -175,7 +173,7 @@ func Compact(t testing.TB) {
 	compact(t, client, present.Header.Revision)
 }
 
-// compact makes the store forget what was before revision, unless it has already.
+// compact compacts the store to a revision, unless it already is.
 func compact(t testing.TB, client *clientv3.Client, revision int64) {
 	t.Helper()
 	_, err := client.Compact(t.Context(), revision, clientv3.WithCompactPhysical())
@@ -184,7 +182,7 @@ func compact(t testing.TB, client *clientv3.Client, revision int64) {
 	}
 }
 
-// Dump is what the store holds, without locks and registry: key -> value.
+// Dump returns the content of the store, without locks and registry: key -> value.
 func Dump(t testing.TB, db *objdb.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -200,9 +198,8 @@ func Dump(t testing.TB, db *objdb.DB) map[string]string {
 	return all
 }
 
-// Transactions tells what those after a revision, up to another, have written,
-// one line for each. It leaves out the term's own: where the store answers late,
-// the term writes its candidate's key before it goes on.
+// Transactions returns the writes of the transactions after one revision and up to another, one line for each. It
+// leaves out the term's own: if the store answers late, the term writes its candidate's key before it continues.
 func Transactions(t testing.TB, after, upTo int64) []string {
 	t.Helper()
 	if after >= upTo {

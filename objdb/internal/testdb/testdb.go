@@ -1,4 +1,4 @@
-// Package testdb connects tests to a store and writes to it past the code under test.
+// Package testdb connects tests to a store and writes to it, bypassing the code under test.
 package testdb
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// requestLimit is what a request may take where a test says nothing else: a machine that
-// builds other tests meanwhile may leave the store no turn for seconds.
+// requestLimit is the timeout of a request where a test sets no other: on a machine that builds other tests
+// meanwhile, the store may not run for seconds.
 const requestLimit = time.Minute
 
 // Open connects to a store for the time of the test.
@@ -44,7 +44,7 @@ func At(t testing.TB, url string) *objdb.DB {
 	return Open(t, objdb.Config{Endpoints: []string{url}})
 }
 
-// New connects to a store of its own.
+// New starts a store for this test and connects to it.
 func New(t testing.TB) *objdb.DB {
 	t.Helper()
 	return At(t, testetcd.New(t))
@@ -71,7 +71,7 @@ func commit(t testing.TB, db *objdb.DB, txn objdb.Txn) int64 {
 	return rev
 }
 
-// Value reads one key, which must be there.
+// Value returns the value of a key, which must exist.
 func Value(t testing.TB, db *objdb.DB, key string) string {
 	t.Helper()
 	kv, err := db.Get(context.Background(), key)
@@ -81,7 +81,7 @@ func Value(t testing.TB, db *objdb.DB, key string) string {
 	return string(kv.Value)
 }
 
-// Compact makes the store forget what was before a revision.
+// Compact compacts the store to a revision.
 func Compact(t testing.TB, db *objdb.DB, rev int64) {
 	t.Helper()
 	client, err := db.Client(context.Background())

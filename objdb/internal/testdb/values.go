@@ -12,10 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Values seal in a way that anybody can undo: with a bit of each byte the other way round.
+// Values is a fake encryption: it inverts one bit of each byte.
 type Values struct {
-	Off  atomic.Bool // nothing is sealed from now on
-	Lost atomic.Bool // what is sealed does not open any more
+	Off  atomic.Bool // new values are not encrypted
+	Lost atomic.Bool // encrypted values cannot be decrypted
 }
 
 // Sealing implements objdb.Values.
@@ -46,7 +46,7 @@ func turned(value []byte) []byte {
 	return other
 }
 
-// Plain returns the keys below a prefix whose value, as it is stored, is not sealed or has a text in it.
+// Plain returns the keys below a prefix with a stored value that is not encrypted or contains a text.
 func Plain(t testing.TB, db *objdb.DB, prefix, text string) (plain []string) {
 	t.Helper()
 	stored, _, err := db.List(objdb.AsStored(context.Background()), prefix)

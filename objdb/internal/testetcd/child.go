@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// roleVariable makes the test program play a process that a test can kill.
+// roleVariable has the role of a test program that runs as a child process.
 const roleVariable = "OBJDB_TEST_ROLE"
 
-// Main runs the tests of a package, or, in a process that StartChild started,
-// the role that it was started for. Call it from TestMain.
+// Main runs the tests of a package, or, in a process started by StartChild, its role. Call it from TestMain.
 func Main(m *testing.M, roles map[string]func(args []string) error) int {
 	role := os.Getenv(roleVariable)
 	if role == "" {
@@ -30,17 +29,17 @@ func Main(m *testing.M, roles map[string]func(args []string) error) int {
 	return 0
 }
 
-// Child is a process played by the test program.
+// Child is the test program running as a child process.
 type Child struct {
-	Failed string // why it ended by itself; known after Kill
+	Failed string // why it ended by itself; set by Kill
 
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
-	words bytes.Buffer // what it said on standard error; read after its end
+	words bytes.Buffer // standard error; read after its end
 }
 
-// failure begins the line of a role that has failed.
+// failure is the prefix of the line of a failed role.
 const failure = "failed:"
 
 // StartChild starts the test program in a role; it is killed with the test.
@@ -71,7 +70,7 @@ func StartChild(t *testing.T, role string, args ...string) *Child {
 	return c
 }
 
-// Expect waits until the child says a line.
+// Expect waits until the child prints a line.
 func (c *Child) Expect(t *testing.T, want string) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -93,7 +92,7 @@ func (c *Child) Expect(t *testing.T, want string) {
 // Say writes a line to the child's standard input.
 func (c *Child) Say(line string) { fmt.Fprintln(c.in, line) }
 
-// Finish ends the child's standard input and waits until it has ended by itself.
+// Finish closes the child's standard input and waits until it ends by itself.
 func (c *Child) Finish(t *testing.T) {
 	t.Helper()
 	if err := c.in.Close(); err != nil {
@@ -108,11 +107,11 @@ func (c *Child) Finish(t *testing.T) {
 
 // Kill ends the child as kill -9 does.
 func (c *Child) Kill() {
-	_ = c.cmd.Process.Signal(syscall.SIGKILL) // may be gone already
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // may have ended already
 	for line := range c.lines {
 		if strings.HasPrefix(line, failure) {
 			c.Failed = line
 		}
 	}
-	_ = c.cmd.Wait() // says that it was killed
+	_ = c.cmd.Wait() // its error says that it was killed
 }

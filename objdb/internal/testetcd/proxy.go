@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Proxy stands between a client and a store, so that a test can part them.
+// Proxy forwards connections between clients and a store, and can interrupt them.
 type Proxy struct {
 	URL    string
 	target string
@@ -16,7 +16,7 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	state link
-	lost  int // pieces of requests, since the link fell silent
+	lost  int // pieces of requests, since the link became silent
 	conns map[net.Conn]struct{}
 }
 
@@ -25,7 +25,7 @@ type link int
 const (
 	mended link = iota
 	broken      // connections are reset, new ones are closed at once
-	silent      // connections stay, nothing passes: a partition
+	silent      // connections remain, nothing passes: a partition
 )
 
 // NewProxy starts a proxy in front of a store.
@@ -64,21 +64,21 @@ func (p *Proxy) Cut() {
 	clear(p.conns)
 }
 
-// Silence lets connections stand and loses what is sent on them.
+// Silence keeps connections and drops everything sent on them.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state, p.lost = silent, 0
 }
 
-// Lost tells whether a request has been lost since the link fell silent.
+// Lost reports whether a request was dropped since the link became silent.
 func (p *Proxy) Lost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost > 0
 }
 
-// Mend lets new connections pass; what was silenced stays lost, so those end.
+// Mend lets new connections pass; silenced connections have lost data, and are closed.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,14 +91,14 @@ func (p *Proxy) Mend() {
 	p.state = mended
 }
 
-// Carries tells whether there is a connection.
+// Carries reports whether there is a connection.
 func (p *Proxy) Carries() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns) > 0
 }
 
-// join carries one connection in both directions.
+// join forwards one connection in both directions.
 func (p *Proxy) join(in net.Conn) {
 	defer in.Close()
 	if !p.hold(in) {
@@ -124,7 +124,7 @@ func (p *Proxy) join(in net.Conn) {
 	both.Wait()
 }
 
-// hold remembers a connection for Cut; false if the link is cut already.
+// hold records a connection for Cut; false if the link is cut already.
 func (p *Proxy) hold(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *Proxy) hold(c net.Conn) bool {
 	return true
 }
 
-// release forgets connections that are closed.
+// release removes closed connections from the record.
 func (p *Proxy) release(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *Proxy) release(conns ...net.Conn) {
 	}
 }
 
-// gate loses what is written while the link is silent.
+// gate drops what is written while the link is silent.
 type gate struct {
 	p        *Proxy
 	to       net.Conn

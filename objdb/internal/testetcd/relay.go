@@ -15,19 +15,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrNoAnswer is what a client is told that waits in vain for an answer of the store.
+// ErrNoAnswer is the error of a client that waits in vain for the store's answer.
 var ErrNoAnswer = status.Error(codes.Unavailable, "no answer")
 
-// Request is one call about keys on its way to the store. Send has it happen, as often as it is called, and
-// returns what the store answers.
+// Request is a call of the KV service on its way to the store. Send forwards it, each time it is called, and
+// returns the store's answer.
 type Request struct {
 	Method string // such as Range or Txn
 	Body   []byte
 	Send   func() (answer []byte, err error)
 }
 
-// NewRelay starts what stands between clients and a store, and returns its URL. What happens to each call
-// about keys is the decision of pass, which several goroutines may call; everything else passes.
+// NewRelay starts a relay between clients and a store, and returns its URL. pass decides about each call of the KV
+// service, and may be called by several goroutines; all other calls pass.
 func NewRelay(t testing.TB, store string, pass func(Request) (answer []byte, err error)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func relayStream(ctx context.Context, in grpc.ServerStream, to *grpc.ClientConn,
 				_ = out.CloseSend()
 				return
 			}
-			_ = out.SendMsg(&m) // an error is the end of out, which RecvMsg tells
+			_ = out.SendMsg(&m) // RecvMsg returns the error that ended out
 		}
 	}()
 	for {
@@ -102,7 +102,7 @@ func relayStream(ctx context.Context, in grpc.ServerStream, to *grpc.ClientConn,
 	}
 }
 
-// asSent leaves messages as they are.
+// asSent is a codec that leaves messages unchanged.
 type asSent struct{}
 
 func (asSent) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }

@@ -1,6 +1,6 @@
-// Package testetcd gives the store's tests real etcds: members in this process,
-// Debian's etcd as a process that can be stopped and killed, a proxy that parts
-// clients from them, and the test program itself as another process.
+// Package testetcd starts real etcds for the store's tests: members in this process, Debian's etcd as a process
+// that can be stopped and killed, a proxy that interrupts connections of clients, and the test program itself as
+// another process.
 package testetcd
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// New starts a store for this test and returns its URL. It is a process that takes as much in a
-// transaction as an embedded member: a member is slowed down by the race detector. What is
-// measured is a member.
+// New starts a store for this test and returns its URL. It is a process with the transaction limits of an embedded
+// member: the race detector slows down a member. For benchmarks it is a member.
 func New(t testing.TB) string {
 	t.Helper()
 	if _, measured := t.(*testing.B); measured {
@@ -38,8 +37,8 @@ func NewSmall(t testing.TB, quota int64) string {
 	return NewMembers(t, 1, quota)[0].ClientURLs()[0]
 }
 
-// NewMembers starts a store of several embedded members, with a quota each, for
-// this test. They do not wait for the disk, except when something is measured.
+// NewMembers starts a store of several embedded members, with a quota each, for this test. They do not wait for
+// the disk, except in benchmarks.
 func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
 	t.Helper()
 	peers := map[string]string{}
@@ -50,7 +49,7 @@ func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
 	var members []*embedded.Server
 	for name, peer := range peers {
 		at, cancel := context.WithCancel(context.Background())
-		cancel() // one alone would wait for the others
+		cancel() // a single member would wait for the others
 		s, err := embedded.Start(at, embedded.Config{
 			Dir: t.TempDir(), Name: name, ClientURL: testkit.FreeURL(), PeerURL: peer, Peers: peers, Quota: quota,
 			NoFsync: !measured, Log: testkit.Quiet(),
@@ -67,7 +66,7 @@ func NewMembers(t testing.TB, count int, quota int64) []*embedded.Server {
 	return members
 }
 
-// start-up and stop of a member take this long on a machine that is busy.
+// memberTime is the time limit for starting and stopping a member on a busy machine.
 const memberTime = time.Minute
 
 // Ready waits until a member serves.
@@ -82,7 +81,7 @@ func Ready(t testing.TB, s *embedded.Server) {
 	}
 }
 
-// Stop stops a member; it may have been stopped before.
+// Stop stops a member, unless it is stopped already.
 func Stop(t testing.TB, s *embedded.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), memberTime)
@@ -92,15 +91,14 @@ func Stop(t testing.TB, s *embedded.Server) {
 	}
 }
 
-// Process is an etcd as a process of its own, for outages. It does not wait for the disk, except
-// when something is measured.
+// Process is an etcd as a process of its own, for outages. It does not wait for the disk, except in benchmarks.
 type Process struct {
 	URL     string
 	t       testing.TB
 	process *etcdtest.Process
 }
 
-// NewProcess starts an etcd that ends with the test; the options are more than those it has anyway.
+// NewProcess starts an etcd that ends with the test; options are added to its usual ones.
 func NewProcess(t testing.TB, options ...string) *Process {
 	t.Helper()
 	if _, measured := t.(*testing.B); !measured {
@@ -113,7 +111,7 @@ func NewProcess(t testing.TB, options ...string) *Process {
 	return p
 }
 
-// do gives an operation the time that a start takes on a machine that is busy.
+// do runs an operation with the time limit of a start on a busy machine.
 func (p *Process) do(operation func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), memberTime)
@@ -123,7 +121,7 @@ func (p *Process) do(operation func(context.Context) error) {
 	}
 }
 
-// Start starts the process, again on its data after Kill, and waits until it answers.
+// Start starts the process, after Kill with its old data, and waits until it answers.
 func (p *Process) Start() {
 	p.t.Helper()
 	p.do(p.process.Start)
@@ -132,7 +130,7 @@ func (p *Process) Start() {
 // Kill ends the process as kill -9 does.
 func (p *Process) Kill() { p.process.Kill() }
 
-// Backup returns a folder with what the store holds now. The process is restarted for it.
+// Backup returns a folder with the present content of the store. It restarts the process.
 func (p *Process) Backup() (folder string) {
 	p.t.Helper()
 	p.do(func(ctx context.Context) (err error) {
@@ -142,14 +140,14 @@ func (p *Process) Backup() (folder string) {
 	return folder
 }
 
-// Restore kills the process and starts it on a backup: it goes back.
+// Restore kills the process and starts it from a backup, with the backup's older content.
 func (p *Process) Restore(backup string) {
 	p.t.Helper()
 	p.do(func(ctx context.Context) error { return p.process.Restore(ctx, backup) })
 }
 
-// Replace kills the process and starts an empty one in its place. With the token
-// of its predecessor it has the predecessor's cluster id.
+// Replace kills the process and starts an empty one in its place, which has the old cluster id if it gets the same
+// token.
 func (p *Process) Replace(token string) {
 	p.t.Helper()
 	p.do(func(ctx context.Context) error { return p.process.Replace(ctx, token) })
@@ -163,7 +161,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Run runs a function that ends with its context, for the time of the test.
+// Run runs f for the time of the test; its context ends with the test.
 func Run(t testing.TB, f func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// The layout is on the wire of running switches, so one cookie is written out.
+// Running switches have cookies of this layout, so one is written out.
 func TestLayoutIsOwnerClassObject(t *testing.T) {
 	const offset64 = 0xcbf29ce484222325 // FNV-1a of nothing
 	const folded = 0x9ce484222325 ^ 0xcbf2
@@ -28,8 +28,8 @@ func TestPartsComeBackAsTheyWentIn(t *testing.T) {
 	})
 }
 
-// Counters are added up by cookie, so two objects must not have the same one.
-// With 32 bits of hash, this many ids of the usual form met several times.
+// Counters are summed by cookie, so two objects must not have the same one. With 32 bits of hash, this many ids of
+// the usual form had several collisions.
 func TestAQuarterOfAMillionEndpointsHaveDifferentCookies(t *testing.T) {
 	seen := make(map[uint64]string, 1<<18)
 	for n := range 64 {

@@ -105,7 +105,7 @@ var followedByAgents = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb
 // connecting is how a node accesses the state.
 type connecting func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error)
 
-// agents are nodes that access the state through netmasters.
+// agents runs nodes that access the state through netmasters.
 func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	return c.follow(ctx, in, out, func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error) {
 		db, _, err := c.join(ctx, host, address)
@@ -113,7 +113,7 @@ func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 	})
 }
 
-// direct are nodes that access the members of etcd, without authentication.
+// direct runs nodes that access the members of etcd, without authentication.
 func (c *crowd) direct(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	return c.follow(ctx, in, out, func(context.Context, string, netip.Addr) (*objdb.DB, error) {
 		return objdb.Open(objdb.Config{Endpoints: c.masters, Log: c.log, RequestTimeout: siteTime})
@@ -177,7 +177,7 @@ func (c *crowd) follow(ctx context.Context, in *bufio.Scanner, out io.Writer, co
 	return in.Err()
 }
 
-// victim times requests when it is told to: a read of a key, and a write.
+// victim measures the latency of requests on demand: a read of a key, and a write.
 func (c *crowd) victim(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
 	db, _, err := c.join(ctx, "victim", netip.MustParseAddr("10.201.0.2"))
 	if err != nil {

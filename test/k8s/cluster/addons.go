@@ -10,7 +10,7 @@ import (
 //go:embed files/*.yaml
 var manifests embed.FS
 
-// apply has the API server make the objects of a manifest.
+// apply creates the objects of a manifest.
 func (c *Cluster) apply(ctx context.Context, manifest string) error {
 	if err := c.writeManifest(manifest); err != nil {
 		return err
@@ -19,13 +19,13 @@ func (c *Cluster) apply(ctx context.Context, manifest string) error {
 }
 
 func (c *Cluster) applyFile(ctx context.Context, path string) error {
-	return await(ctx, func() error { // right after its start it lacks namespaces
+	return await(ctx, func() error { // right after the API server's start, namespaces are missing
 		_, err := c.Kubectl(ctx, "apply", "--filename", path)
 		return err
 	})
 }
 
-// writeManifest makes one of the manifests a file of the cluster, with the address of its DNS.
+// writeManifest writes an embedded manifest into the cluster's directory, with the address of its DNS.
 func (c *Cluster) writeManifest(name string) error {
 	data, err := manifests.ReadFile("files/" + name)
 	if err != nil {
@@ -35,5 +35,5 @@ func (c *Cluster) writeManifest(name string) error {
 	return os.WriteFile(c.file(name), data, 0o644)
 }
 
-// startDNS has CoreDNS run, as a deployment behind a service.
+// startDNS starts CoreDNS, as a deployment with a service.
 func (c *Cluster) startDNS(ctx context.Context) error { return c.apply(ctx, "dns.yaml") }

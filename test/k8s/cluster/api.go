@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// API speaks to the API server as administrator, in JSON. It costs less than kubectl where there
-// is much to ask.
+// API is a client of the API server as administrator, in JSON. For many requests it costs less than kubectl.
 type API struct {
 	url, token string
 	client     http.Client
 }
 
-// API makes a client that many may use at once.
+// API returns a client, which may be used concurrently.
 func (c *Cluster) API() (*API, error) {
 	token, err := c.token(admin)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *Cluster) API() (*API, error) {
 	}}}, nil
 }
 
-// Do sends an object, nil: none, and reads the answer into another, nil: it is of no interest.
+// Do sends a request with a body (nil: none) and decodes the response into answer (nil: dropped).
 func (a *API) Do(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {

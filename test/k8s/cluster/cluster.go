@@ -1,6 +1,5 @@
-// Package cluster brings up Kubernetes on a test bed, of real parts: API server,
-// controller manager and scheduler on the first node, containerd and kubelet on
-// every node, our daemons as the only network, CoreDNS.
+// Package cluster starts Kubernetes on a test bed from real components: API server, controller manager and
+// scheduler on the first node, containerd and kubelet on every node, our daemons as the only network, CoreDNS.
 //
 //	                 node1                      node2 ...
 //	kubectl ---- etcd, kube-apiserver
@@ -8,9 +7,8 @@
 //	             containerd, kubelet        containerd, kubelet
 //	             netmaster, netplugin       netmaster, netplugin
 //
-// What is needed beside the test bed's programs is built by `make k8s-build`: a folder
-// with the components of Kubernetes and an archive of the images that its own
-// tests ask for.
+// Besides the test bed's programs it needs what `make k8s-build` builds: a folder with the components of
+// Kubernetes and an archive of the images that its own tests use.
 package cluster
 
 import (
@@ -35,20 +33,20 @@ import (
 type Config struct {
 	Nodes       int       // 1..20
 	DualStack   bool      // IPv6 beside IPv4
-	OnlyIPv6    bool      // IPv6 in its place: nodes, pods and services have no addresses of IPv4
-	Zones       int       // that nodes are in, one after the other; 0: none
+	OnlyIPv6    bool      // IPv6 in place of IPv4: nodes, pods and services have only IPv6 addresses
+	Zones       int       // number of zones, assigned to the nodes in turn; 0: none
 	Dir         string    // state and logs; empty: a new directory, removed by Close
-	Bin         string    // the built programs, those of Kubernetes in k8s/ below
+	Bin         string    // the built programs, with those of Kubernetes in k8s/
 	Install     string    // how Kubernetes itself starts our daemons, one of Installed; empty: they run beside it
-	ByHand      bool      // with Install: all is prepared for it, and somebody else installs, then calls Settle
+	ByHand      bool      // with Install: only prepared; the caller installs, then calls Settle
 	Switch      bool      // with Install: Open vSwitch runs in pods, too
 	Containerd2 bool      // containerd 2 runs the containers, not Debian's 1.6
-	First       bool      // switches run before everything else, as those of a kernel do
+	First       bool      // switches start before everything else, like the kernel's
 	Detach      bool      // the cluster outlives this process
 	Log         io.Writer // progress; nil: none
 }
 
-// maxNodes is what one machine can carry: a node takes about 200 MB.
+// maxNodes is the capacity of one machine: a node takes about 200 MB.
 const maxNodes = 20
 
 // Cluster is a running Kubernetes.
@@ -57,15 +55,15 @@ type Cluster struct {
 	log         io.Writer
 	installed   string   // see Config
 	switched    bool     // see Config.Switch
-	families    []family // of IP; who has an address of one only has it of the first
+	families    []family // of IP; nodes with one address have it of the first
 	zones       int
 	containerd2 bool
 
 	mu        sync.Mutex
-	processes map[string]*testbed.Process // by node and name, of those that this process has started
+	processes map[string]*testbed.Process // by node and name, those started by this process
 }
 
-// Up starts a cluster and waits until its nodes are ready and its DNS runs. On error nothing is left.
+// Up starts a cluster and waits until its nodes are ready and its DNS runs. On error it removes everything.
 func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("cluster of %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
@@ -85,7 +83,7 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 		c.log = io.Discard
 	}
 	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, OnlyIPv6: cfg.OnlyIPv6,
-		Secure: cfg.Install == "", // an installation closes itself
+		Secure: cfg.Install == "", // an installation enables encryption itself
 		Bare:   cfg.Switch, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
@@ -101,7 +99,7 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// step is a part of what makes a cluster.
+// step is a step of creating a cluster.
 type step struct {
 	name string
 	run  func(context.Context) error
@@ -121,7 +119,7 @@ func (c *Cluster) steps(cfg Config) []step {
 	return append(append(steps, c.last()...), way)
 }
 
-// last are the steps of a cluster that has a network.
+// last returns the steps after the network is installed.
 func (c *Cluster) last() []step {
 	return []step{{"nodes are ready", c.awaitNodes}, {"zones", c.labelZones}, {"cluster's DNS", c.startDNS}}
 }
@@ -137,13 +135,13 @@ func (c *Cluster) run(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// Settle waits until nodes are ready of a cluster that somebody has installed our daemons in,
-// and has its DNS run.
+// Settle waits until the nodes of a cluster in which the caller has installed our daemons are ready, and starts
+// its DNS.
 func (c *Cluster) Settle(ctx context.Context) error {
 	return c.run(ctx, append([]step{{"our daemons", c.AwaitInstalled}}, c.last()...))
 }
 
-// Open finds a cluster that another process started detached in dir.
+// Open returns a cluster that another process started detached in dir.
 func Open(dir string) (*Cluster, error) {
 	bed, err := testbed.Open(dir)
 	if err != nil {
@@ -152,7 +150,7 @@ func Open(dir string) (*Cluster, error) {
 	return &Cluster{Bed: bed, log: io.Discard, processes: map[string]*testbed.Process{}}, nil
 }
 
-// Close ends the cluster with all that runs in it, and removes its files.
+// Close ends the cluster with all its processes, and removes its files.
 func (c *Cluster) Close() error {
 	err := c.Bed.Close()
 	for _, n := range c.Nodes {
@@ -161,7 +159,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(err, c.removeGroups(), os.RemoveAll(c.file("")), os.RemoveAll(c.Kubeconfig()))
 }
 
-// Kubeconfig is the path of credentials of an administrator, for clients on this machine.
+// Kubeconfig returns the path of an administrator's kubeconfig, for clients on this machine.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
 // Kubectl runs kubectl on the first node, as administrator.
@@ -169,15 +167,15 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.control().Run(ctx, append([]string{c.tool("kubectl"), "--kubeconfig", c.file("admin.kubeconfig")}, args...)...)
 }
 
-// Process is the last daemon of a name on a node that this process has started, such as
-// containerd, kubelet or kube-apiserver; nil: none.
+// Process returns the last daemon of a name, such as containerd, kubelet or kube-apiserver, that this process has
+// started on a node; nil if there is none.
 func (c *Cluster) Process(n *testbed.Node, name string) *testbed.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.processes[n.Name+"/"+name]
 }
 
-// start starts a daemon that Process finds.
+// start starts a daemon and records it for Process.
 func (c *Cluster) start(n *testbed.Node, name string, args ...string) (*testbed.Process, error) {
 	p, err := n.Start(name, args...)
 	if err == nil {
@@ -188,31 +186,29 @@ func (c *Cluster) start(n *testbed.Node, name string, args ...string) (*testbed.
 	return p, err
 }
 
-// control is the node that the control plane runs on.
+// control returns the node of the control plane.
 func (c *Cluster) control() *testbed.Node { return c.Nodes[0] }
 
-// tool is the path of a program of Kubernetes.
+// tool returns the path of a program of Kubernetes.
 func (c *Cluster) tool(name string) string { return filepath.Join(c.Bin, "k8s", name) }
 
-// file is the path of a file of the control plane.
+// file returns the path of a file of the control plane.
 func (c *Cluster) file(name string) string { return filepath.Join(c.Dir, "kubernetes", name) }
 
-// nodeDir is where a node's containers are, and what they write.
+// nodeDir returns the directory of a node's containers and their output.
 func (c *Cluster) nodeDir(n *testbed.Node) string { return filepath.Join(c.Dir, n.Name+"-containers") }
 
-// stepLimit bounds how long a part of the cluster may take until it answers,
-// on a machine that has other work, too.
+// stepLimit is the time limit for a component to answer, on a busy machine.
 const stepLimit = 3 * time.Minute
 
-// await tries until there is no error, or the time is over.
+// await retries until there is no error or the time limit is over.
 func await(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	return testkit.Poll(ctx, try)
 }
 
-// Shell prepares a command on a node, where kubectl and netctl are in its path and
-// know the cluster.
+// Shell returns a command to run on a node, with kubectl and netctl in its path and configured for the cluster.
 func (c *Cluster) Shell(ctx context.Context, node string, run ...string) (*exec.Cmd, error) {
 	for _, n := range c.Nodes {
 		if n.Name == node {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// The store of Kubernetes, which is not that of our daemons.
+// The store of Kubernetes; our daemons have another one.
 const storeURL = "http://127.0.0.1:23790"
 
 const apiPort = 6443
 
 func (c *Cluster) apiURL() string { return "https://" + c.control().At(apiPort) }
 
-// AuditLog is where the API server notes what our daemons ask of it, an object of JSON in a line.
+// AuditLog returns the path of the API server's log of our daemons' requests, a JSON object per line.
 func (c *Cluster) AuditLog() string { return c.file("audit.log") }
 
 func (c *Cluster) startControl(ctx context.Context) error {
@@ -43,7 +43,7 @@ func (c *Cluster) startControl(ctx context.Context) error {
 		"--leader-elect=false", "--bind-address=127.0.0.1"); err != nil {
 		return err
 	}
-	return c.applyFile(ctx, c.tool("clusternetworkpolicies.yaml")) // the kind
+	return c.applyFile(ctx, c.tool("clusternetworkpolicies.yaml")) // the kind of object
 }
 
 // StartAPIServer starts the API server and waits until it is ready.

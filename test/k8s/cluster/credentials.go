@@ -18,15 +18,15 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// user is somebody whom the API server knows by a token.
+// user is a user that the API server authenticates by a token.
 type user struct{ name, groups string }
 
 var admin = user{"admin", "system:masters"}
 
 func kubelet(n *testbed.Node) user { return user{"system:node:" + n.Name, "system:nodes"} }
 
-// writeCredentials makes the API server's certificate, the key with which it signs tokens
-// of service accounts, and tokens for the administrator, our daemons and the kubelets.
+// writeCredentials writes the API server's certificate, its key for signing service account tokens, and tokens for
+// the administrator, our daemons and the kubelets.
 func (c *Cluster) writeCredentials() error {
 	if err := os.MkdirAll(c.file(""), 0o700); err != nil {
 		return err
@@ -89,13 +89,13 @@ func (c *Cluster) token(u user) (string, error) {
 	return string(token), err
 }
 
-// serverName is what pods call the API server.
+// serverName is the API server's name for pods.
 const serverName = "kubernetes.default.svc"
 
-// authority is the certificate that clients of the API server trust: its own.
+// authority returns the path of the certificate that clients of the API server trust: its own.
 func (c *Cluster) authority() string { return c.file("server.crt") }
 
-// writeKubeconfig makes the file by which a client reaches the API server as the user.
+// writeKubeconfig writes the kubeconfig of a user for the API server.
 func (c *Cluster) writeKubeconfig(path, server string, u user) error {
 	token, err := c.token(u)
 	if err != nil {

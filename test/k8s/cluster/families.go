@@ -10,10 +10,10 @@ import (
 
 // Clusters have IPv4; with DualStack they have IPv6 as their second family, with OnlyIPv6 as their only one.
 
-// family is what a cluster has of a version of IP.
+// family is the configuration of an IP family.
 type family struct {
-	services string // their range
-	api      string // the first address in it, which the API server takes for itself
+	services string // range of services
+	api      string // its first address, which the API server uses
 	dns      string
 }
 
@@ -32,10 +32,10 @@ func familiesOf(cfg Config) []family {
 	return []family{ipv4}
 }
 
-// first is that of services and nodes that have one address.
+// first returns the family of services and nodes with one address.
 func (c *Cluster) first() family { return c.families[0] }
 
-// serviceRanges are those of services, the first family's first.
+// serviceRanges returns the ranges of services, the first family's first.
 func (c *Cluster) serviceRanges() string {
 	var all []string
 	for _, f := range c.families {
@@ -44,10 +44,10 @@ func (c *Cluster) serviceRanges() string {
 	return strings.Join(all, ",")
 }
 
-// secondAddress is a node's in a cluster of two families: one of IPv6, which ends with that of IPv4.
+// secondAddress returns a node's IPv6 address in a dual-stack cluster; it ends with the node's IPv4 address.
 func secondAddress(n *testbed.Node) string { return "2001:db8::" + n.MgmtIP }
 
-// nodeAddresses are those that a kubelet says are its node's.
+// nodeAddresses returns the addresses that a kubelet reports for its node.
 func (c *Cluster) nodeAddresses(n *testbed.Node) string {
 	if len(c.families) > 1 {
 		return n.MgmtIP + "," + secondAddress(n)
@@ -55,7 +55,7 @@ func (c *Cluster) nodeAddresses(n *testbed.Node) string {
 	return n.MgmtIP
 }
 
-// addFamily gives a node its address of the second family.
+// addFamily assigns a node its address of the second family.
 func (c *Cluster) addFamily(ctx context.Context, n *testbed.Node) error {
 	if len(c.families) == 1 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// forward starts a process that leads from a port of this machine to the API server, and
-// makes the administrator's credentials for it. It ends with the cluster.
+// forward starts a process that forwards a port of this machine to the API server, and writes the administrator's
+// kubeconfig for it. The process ends with the cluster.
 func (c *Cluster) forward(ctx context.Context) error {
 	portFile := c.file("forward.port")
 	log, err := os.Create(c.file("forward.log"))
@@ -30,7 +30,7 @@ func (c *Cluster) forward(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go cmd.Wait() // ends when the cluster does; why is in the log
+	go cmd.Wait() // ends with the cluster; its log has the reason
 	return await(ctx, func() error {
 		address, err := os.ReadFile(portFile)
 		if err != nil {
@@ -40,8 +40,8 @@ func (c *Cluster) forward(ctx context.Context) error {
 	})
 }
 
-// Forward accepts connections on loopback and carries them to the API server, until the
-// context is done or the cluster is gone. The address is written to portFile.
+// Forward accepts connections on loopback and forwards them to the API server, until the context is done or the
+// cluster ends. It writes its address to portFile.
 func (c *Cluster) Forward(ctx context.Context, portFile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,7 +86,7 @@ func (c *Cluster) Forward(ctx context.Context, portFile string) error {
 	}
 }
 
-// carry copies both ways until both are done, and ends both when the context is.
+// carry copies in both directions until both have ended, and closes both connections when ctx is done.
 func carry(ctx context.Context, a, b net.Conn) {
 	stop := context.AfterFunc(ctx, func() { a.Close(); b.Close() })
 	defer stop()
@@ -94,7 +94,7 @@ func carry(ctx context.Context, a, b net.Conn) {
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		both.Go(func() {
 			io.Copy(way[0], way[1])            // the end of one direction is no error
-			way[0].(*net.TCPConn).CloseWrite() // nor is that it has ended already
+			way[0].(*net.TCPConn).CloseWrite() // nor is an earlier close
 		})
 	}
 	both.Wait()
@@ -102,7 +102,7 @@ func carry(ctx context.Context, a, b net.Conn) {
 	b.Close()
 }
 
-// writeWhole makes a file that readers see whole or not at all.
+// writeWhole writes a file atomically for readers.
 func writeWhole(path, content string) error {
 	partial := path + ".partial"
 	return errors.Join(os.WriteFile(partial, []byte(content), 0o644), os.Rename(partial, path))

@@ -10,19 +10,17 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Installed are the ways of deploy/kubernetes to install our daemons, and how many
-// netmasters each has.
+// Installed are the variants of deploy/kubernetes for our daemons, with the number of netmasters of each.
 var Installed = map[string]int{"one": 1, "three": 3}
 
-// installation is where the cluster has its copy of deploy/kubernetes; kustomize takes
-// nothing from elsewhere.
+// installation is the folder of the cluster's copy of deploy/kubernetes; kustomize does not read files outside of
+// its folder.
 const installation = "deploy/kubernetes"
 
-// Files is a directory with the copy, as the top of the tree has it.
+// Files returns the directory with the copy, the top of its tree.
 func (c *Cluster) Files() string { return c.file("") }
 
-// prepare makes what deploy/kubernetes expects: images on the nodes, some of which are of the
-// control plane.
+// prepare prepares what deploy/kubernetes expects: images on the nodes, some of them for the control plane.
 func (c *Cluster) prepare(ctx context.Context) error {
 	if err := c.eachNode(func(n *testbed.Node) error { return c.prepareForInstall(ctx, n) }); err != nil {
 		return err
@@ -42,7 +40,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	return nil
 }
 
-// install has Kubernetes start our daemons, as users do by deploy/kubernetes.
+// install installs our daemons with deploy/kubernetes, as users do.
 func (c *Cluster) install(ctx context.Context) error {
 	if c.switched {
 		if err := c.startSwitches(ctx); err != nil {
@@ -55,7 +53,7 @@ func (c *Cluster) install(ctx context.Context) error {
 	return c.AwaitInstalled(ctx)
 }
 
-// startSwitches has Kubernetes start Open vSwitch, too.
+// startSwitches starts Open vSwitch in pods.
 func (c *Cluster) startSwitches(ctx context.Context) error {
 	if _, err := c.Kubectl(ctx, "apply", "--kustomize", c.Installation("ovs")); err != nil {
 		return err
@@ -66,8 +64,8 @@ func (c *Cluster) startSwitches(ctx context.Context) error {
 	return c.eachNode(func(n *testbed.Node) error { return n.JoinTunnels(ctx) })
 }
 
-// Installation is the path of a folder of deploy/kubernetes, or of "here", which fits
-// the way that this cluster was installed to its addresses.
+// Installation returns the path of a folder of deploy/kubernetes, or of "here", the variant of this cluster with
+// its addresses.
 func (c *Cluster) Installation(name string) string {
 	return filepath.Join(c.file(installation), name)
 }
@@ -82,7 +80,7 @@ func (c *Cluster) AwaitInstalled(ctx context.Context) error {
 	return nil
 }
 
-// deployment is the path of a file of deploy/kubernetes.
+// deployment returns the path of a file of deploy/kubernetes.
 func (c *Cluster) deployment(name string) string {
 	return filepath.Join(c.Bin, "..", "deploy", "kubernetes", name)
 }
@@ -95,8 +93,7 @@ func (c *Cluster) prepareForInstall(ctx context.Context, n *testbed.Node) error 
 	return err
 }
 
-// writeInstallation copies deploy/kubernetes and adds a folder with what a user would
-// change: addresses.
+// writeInstallation copies deploy/kubernetes and adds a folder with the changes of a user: addresses.
 func (c *Cluster) writeInstallation() error {
 	if err := os.CopyFS(c.file(installation), os.DirFS(c.deployment(""))); err != nil {
 		return err
@@ -139,7 +136,7 @@ patches:
 
 // AwaitSwitches waits until Open vSwitch is ready on every node where it runs in a pod.
 func (c *Cluster) AwaitSwitches(ctx context.Context) error {
-	// There is no status of a rollout for a daemon set whose pods nobody replaces.
+	// A daemon set with updates on deletion has no rollout status.
 	_, err := c.Kubectl(ctx, "--namespace", "kube-system", "wait", "daemonset/contiv-ovs", "--timeout", stepLimit.String(),
 		fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", len(c.Nodes)))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// InstallKubeProxy has kube-proxy run on every node, in a mode such as nftables, as clusters have it that kubeadm makes.
+// InstallKubeProxy runs kube-proxy on every node, in a mode such as nftables, as in clusters made by kubeadm.
 func (c *Cluster) InstallKubeProxy(ctx context.Context, mode string) error {
 	const manifest = "kube-proxy.yaml"
 	archive := c.file("kube-proxy.tar")

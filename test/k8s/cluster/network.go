@@ -14,11 +14,11 @@ import (
 //go:embed files/contiv.sh
 var contivScript string
 
-// controller is whom the API server knows our daemons as.
+// controller is our daemons' user at the API server.
 var controller = user{"contiv", "contiv"}
 
-// startNetwork starts our daemons, as the only network that the cluster has. They
-// make the networks of pods and nodes themselves.
+// startNetwork starts our daemons as the only network of the cluster. They create the networks of pods and nodes
+// themselves.
 func (c *Cluster) startNetwork(ctx context.Context) error {
 	if err := c.applyFile(ctx, c.deployment("base/rbac.yaml")); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *Cluster) startNetwork(ctx context.Context) error {
 	return c.StartDaemons(ctx)
 }
 
-// contivConfig is the content of contiv.json, by which our daemons find the API server.
+// contivConfig returns the content of contiv.json, the configuration for our daemons' access to the API server.
 func (c *Cluster) contivConfig() (string, error) {
 	token, err := c.token(controller)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Cluster) contivConfig() (string, error) {
 	return string(data), err
 }
 
-// awaitNodes waits until every node can take pods.
+// awaitNodes waits until every node is ready for pods.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
 	for _, n := range c.Nodes {
 		if err := c.awaitNode(ctx, n); err != nil {

@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"context"
-	_ "embed" // what a node is configured with
+	_ "embed" // configuration of nodes
 	"errors"
 	"io/fs"
 	"os"
@@ -26,12 +26,12 @@ var containerd2Config string
 //go:embed files/kubelet.yaml
 var kubeletConfig string
 
-// startNodes starts what runs containers on every node, on all at once.
+// startNodes starts the container runtimes of all nodes at once.
 func (c *Cluster) startNodes(ctx context.Context) error {
 	return c.eachNode(func(n *testbed.Node) error { return c.startNode(ctx, n) })
 }
 
-// eachNode does something for all nodes at once.
+// eachNode calls do for all nodes at once.
 func (c *Cluster) eachNode(do func(*testbed.Node) error) error {
 	errs := make([]error, len(c.Nodes))
 	var wg sync.WaitGroup
@@ -72,7 +72,7 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 
 // StartContainerd starts a node's containerd and waits until it answers.
 func (c *Cluster) StartContainerd(ctx context.Context, n *testbed.Node) error {
-	path := os.Getenv("PATH") // of its shim as well
+	path := os.Getenv("PATH") // its shim's as well
 	if c.containerd2 {
 		path = c.tool("containerd2") + ":" + path
 	}
@@ -96,14 +96,14 @@ func (c *Cluster) StartKubelet(n *testbed.Node) error {
 	return err
 }
 
-// groupsRoot is where the kernel's control groups are, a folder for each hierarchy.
+// groupsRoot is the mount point of the kernel's control groups, with a folder for each hierarchy.
 const groupsRoot = "/sys/fs/cgroup"
 
-// containerGroups is what containerd puts the groups of its containers into; nodes and
-// clusters on this machine share it.
+// containerGroups is the parent of the control groups that containerd creates; nodes and clusters on this machine
+// share it.
 const containerGroups = "k8s.io"
 
-// group is the control group of a node, in each hierarchy.
+// group returns the name of a node's control group, in each hierarchy.
 func (c *Cluster) group(n *testbed.Node) string { return filepath.Base(c.Dir) + "-" + n.Name }
 
 // removeGroups removes the control groups of nodes that have ended.
@@ -115,7 +115,7 @@ func (c *Cluster) removeGroups() error {
 	return errors.Join(append(errs, removeEmpty(containerGroups))...)
 }
 
-// removeEmpty removes a group and those in it, in all hierarchies, but for those that have processes.
+// removeEmpty removes a group and its subgroups, in all hierarchies, except those with processes.
 func removeEmpty(group string) error {
 	roots, err := filepath.Glob(filepath.Join(groupsRoot, "*", group))
 	if err != nil {
@@ -130,7 +130,7 @@ func removeEmpty(group string) error {
 			}
 			return err
 		}))
-		for _, path := range slices.Backward(all) { // those inside first
+		for _, path := range slices.Backward(all) { // subgroups first
 			if err := os.Remove(path); !errors.Is(err, syscall.EBUSY) && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}

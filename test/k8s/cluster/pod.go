@@ -9,13 +9,13 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// PodImage is what pods of tests run: it waits.
+// PodImage is the image of tests' pods: it waits.
 const PodImage = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 
-// Pod is a pod of namespace default, in whose network programs of its node can run.
+// Pod is a pod of namespace default, in whose network namespace programs of its node can run.
 type Pod struct {
 	Name string
-	IP   string // the first of its addresses
+	IP   string // its first address
 	Node *testbed.Node
 
 	netns string // path on the node
@@ -47,12 +47,12 @@ func (c *Cluster) StartPod(ctx context.Context, name string, n *testbed.Node) (*
 	return p, nil
 }
 
-// Run runs a program of the node in the pod's network.
+// Run runs a program of the node in the pod's network namespace.
 func (p *Pod) Run(ctx context.Context, args ...string) (string, error) {
 	return p.Node.Run(ctx, p.enter(args)...)
 }
 
-// Start is Run for one that goes on; its output is in a log of that name on the node.
+// Start is Run for a program that keeps running; its output is in a log of that name on the node.
 func (p *Pod) Start(name string, args ...string) (*testbed.Process, error) {
 	return p.Node.Start(name, p.enter(args)...)
 }

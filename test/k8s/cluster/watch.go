@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// Watch lists the objects of a path and follows their changes: each is called with every object, and
-// whether it is gone. It ends without an error when ctx does.
+// Watch lists the objects of a path and follows their changes: it calls each with every object, and whether it was
+// deleted. It returns nil when ctx is done.
 func (a *API) Watch(ctx context.Context, path string, each func(object json.RawMessage, gone bool) error) error {
 	var list struct {
 		Metadata struct{ ResourceVersion string }
@@ -30,20 +30,20 @@ func (a *API) Watch(ctx context.Context, path string, each func(object json.RawM
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case !errors.Is(err, io.EOF): // the server ends a watch when it likes
+		case !errors.Is(err, io.EOF): // the server may end a watch at any time
 			return fmt.Errorf("watch %s: %w", path, err)
 		}
 	}
 }
 
-// watch follows changes since a version until the server ends it, and moves the version on.
+// watch follows changes since a version until the server ends the watch, and advances the version.
 func (a *API) watch(ctx context.Context, path string, since *string, each func(object json.RawMessage, gone bool) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path+"?watch=1&resourceVersion="+*since, nil)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+a.token)
-	response, err := (&http.Client{Transport: a.client.Transport}).Do(request) // without a limit of time
+	response, err := (&http.Client{Transport: a.client.Transport}).Do(request) // without a timeout
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *API) watch(ctx context.Context, path string, since *string, each func(o
 	return events(response, since, each)
 }
 
-// events reads those of a watch until it ends.
+// events reads the events of a watch until it ends.
 func events(response *http.Response, since *string, each func(object json.RawMessage, gone bool) error) error {
 	if response.StatusCode != http.StatusOK {
 		said, err := io.ReadAll(io.LimitReader(response.Body, 300))

@@ -1,4 +1,4 @@
-// Package clustertest gives tests a cluster of real parts of their own.
+// Package clustertest starts clusters of real components for tests.
 package clustertest
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
 
-// IsShort tells whether only the short form of these tests was asked for, which runs after every change.
+// IsShort reports whether only the short form of these tests is wanted, which runs after every change.
 func IsShort() bool { return os.Getenv("CONTIV_TEST_K8S") == "short" }
 
-// Up starts a cluster that ends with the test; the logs of one that failed are printed first. Directory,
-// programs and log of the configuration are set here. The test is skipped where nobody has asked for a
-// cluster, and in the short form unless that has some of it.
+// Up starts a cluster that ends with the test; if the test fails, its logs are printed first. It sets directory,
+// programs and log of the configuration. The test is skipped unless CONTIV_TEST_K8S asks for a cluster, and in the
+// short form unless short is true.
 func Up(t *testing.T, of cluster.Config, short bool) *cluster.Cluster {
 	t.Helper()
 	switch {
@@ -43,7 +43,7 @@ func Up(t *testing.T, of cluster.Config, short bool) *cluster.Cluster {
 	return c
 }
 
-// API is a client of a cluster's API server for the time of the test.
+// API returns a client of a cluster's API server, which is closed when the test ends.
 func API(t *testing.T, c *cluster.Cluster) *cluster.API {
 	t.Helper()
 	api, err := c.API()

@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/test/pages"
 )
 
-// Page is where the commands stand that users type.
+// Page is the documentation page with the commands of users.
 const Page = "../../../docs/kubernetes.md"
 
-// prelude stands for what is done elsewhere: images are built before, and the addresses in
-// contiv.env are those of the bed.
+// prelude replaces commands whose work is done elsewhere: images are built before, and the addresses in contiv.env
+// are those of the bed.
 const prelude = `
 make() { [ "$*" = images ] && [ -e bin/contiv-images.tar ]; }
 vi() { [ -e "$1" ]; }
@@ -20,8 +20,8 @@ export NETCTL_CONFIG=$PWD/netctl.json
 set -x
 `
 
-// Follow runs the commands of a section of the page on the first node, at the top of a tree
-// that has the manifests and what was built, and returns what they say.
+// Follow runs the commands of a section of the page on the first node, in the top directory of a tree with the
+// manifests and the built programs, and returns their output.
 func Follow(t *testing.T, c *cluster.Cluster, title string) string {
 	t.Helper()
 	sections, err := pages.Commands(Page)

@@ -1,6 +1,5 @@
-// Package images makes the container images that a test cluster needs, out of
-// static Go programs and of tools of this machine: there is no registry to pull
-// them from. They have the names under which Kubernetes' own tests ask for them.
+// Package images builds the container images of a test cluster from static Go programs and tools of this machine,
+// without a registry to pull from. The images have the names that Kubernetes' own tests use.
 package images
 
 import (
@@ -29,7 +28,7 @@ const (
 	worker     = "docker.io/mfenwick100/cyclonus-worker:latest"
 )
 
-// Sources are the folders that images are made of.
+// Sources are the folders from which images are built.
 type Sources struct {
 	Bin    string // programs built for the cluster
 	Porter string // agnhost's example certificate and key
@@ -59,8 +58,8 @@ func programLayer(from Sources, name string) *imagefile.Layer {
 	return l
 }
 
-// toolsLayer has what the suites run in pods by name. The shell is dash: that of
-// busybox prefers its own nc, which knows no UDP.
+// toolsLayer has the programs that the suites run in pods by name. The shell is dash: busybox's shell would use
+// its built-in nc, which does not support UDP.
 func toolsLayer(ctx context.Context) *imagefile.Layer {
 	l := imagefile.NewLayer()
 	for _, dir := range []string{"/etc", "/usr", "/usr/bin", "/var", "/root"} {
@@ -83,7 +82,7 @@ func toolsLayer(ctx context.Context) *imagefile.Layer {
 	return l
 }
 
-// agnhostProgram is where the program itself is; tests start it by other names.
+// agnhostProgram is the path of the program; tests start it by other names.
 const agnhostProgram = "/usr/libexec/agnhost"
 
 func agnhostLayer(from Sources) *imagefile.Layer {
@@ -98,7 +97,7 @@ func agnhostLayer(from Sources) *imagefile.Layer {
 	return l
 }
 
-// workerLayer has what runs probes in the pods of cyclonus, and a small agnhost.
+// workerLayer has the worker for probes in the pods of cyclonus, and a small agnhost.
 func workerLayer(from Sources) *imagefile.Layer {
 	l := imagefile.NewLayer()
 	l.Program("/worker", filepath.Join(from.Bin, "worker"))
@@ -106,8 +105,8 @@ func workerLayer(from Sources) *imagefile.Layer {
 	return l
 }
 
-// withoutSCTP lets the servers for SCTP of the policy suites be there without
-// serving: this kernel may not have that protocol, and they would end.
+// withoutSCTP replaces the SCTP servers of the policy suites by programs that do not serve: this kernel may not
+// support SCTP, and the servers would end.
 func withoutSCTP() *imagefile.Layer {
 	l := imagefile.NewLayer()
 	l.Script("/agnhost", `#!/bin/sh
@@ -117,14 +116,14 @@ exec `+agnhostProgram+` "$@"
 	return l
 }
 
-// KubeProxy is what runs it in clusters that kubeadm makes.
+// KubeProxy is the image of kube-proxy in clusters made by kubeadm.
 const KubeProxy = "registry.k8s.io/kube-proxy:v1.36.3"
 
-// BuildKubeProxy writes the image with it into an archive at path.
+// BuildKubeProxy writes the image KubeProxy into an archive at path.
 func BuildKubeProxy(ctx context.Context, from Sources, path string) error {
 	l := toolsLayer(ctx)
 	l.Tools(ctx, "nft")
-	l.File("/etc/protocols", "/etc/protocols") // without it nft shows numbers, and kube-proxy, when it starts again, does not know its own rules
+	l.File("/etc/protocols", "/etc/protocols") // without it nft prints numbers, and a restarted kube-proxy does not recognize its own rules
 	for _, version := range []string{"iptables", "ip6tables"} {
 		l.Tools(ctx, version, version+"-save", version+"-restore")
 	}

@@ -1,5 +1,5 @@
-// Package life has stories of pods of a real cluster whose daemons come and go. They need what
-// `make k8s-build` builds, and minutes: `make e2e-k8s`.
+// Package life tests the life cycle of pods in a real cluster while its daemons restart. It needs what `make
+// k8s-build` builds, and minutes: `make e2e-k8s`.
 package life
 
 import (
@@ -12,7 +12,7 @@ import (
 
 type object = map[string]any
 
-// pod is what the API server says of a pod.
+// pod is a pod as read from the API server.
 type pod struct {
 	Metadata struct {
 		Name              string
@@ -24,7 +24,7 @@ type pod struct {
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// podImage has tools; podCommand takes connections to podPort, and keeps them.
+// podImage has tools; podCommand accepts connections to podPort, and holds them.
 const (
 	podImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 	podPort  = 80
@@ -32,12 +32,12 @@ const (
 
 var podCommand = []string{"nc", "-d", "-l", "-k", fmt.Sprint(podPort)}
 
-// create makes a pod on a node; hostPort 0: none.
+// create creates a pod on a node; hostPort 0: none.
 func create(ctx context.Context, api *cluster.API, name, node string, hostPort int) error {
 	return api.Do(ctx, http.MethodPost, podsPath, podOn(name, node, hostPort), nil)
 }
 
-// podOn is a pod on a node, past the scheduler; hostPort 0: none.
+// podOn returns a pod on a node, bypassing the scheduler; hostPort 0: none.
 func podOn(name, node string, hostPort int) object {
 	container := object{"name": "c", "image": podImage, "command": podCommand}
 	if hostPort != 0 {
@@ -59,7 +59,7 @@ func remove(ctx context.Context, api *cluster.API, name string, force bool) erro
 	return api.Do(ctx, http.MethodDelete, podsPath+"/"+name, options, nil)
 }
 
-// list lists the pods of a namespace, "": of all.
+// list returns the pods of a namespace; "": of all.
 func list(ctx context.Context, api *cluster.API, namespace string) ([]pod, error) {
 	path := "/api/v1/pods"
 	if namespace != "" {
@@ -75,7 +75,7 @@ func get(ctx context.Context, api *cluster.API, name string) (p pod, err error) 
 	return p, err
 }
 
-// attached tells that a pod has no address yet.
+// attached returns an error if a pod has no address yet.
 func attached(p pod, err error) error {
 	if err == nil && p.Status.PodIP == "" {
 		err = fmt.Errorf("pod %s on %s has no address yet", p.Metadata.Name, p.Spec.NodeName)

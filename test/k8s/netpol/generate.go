@@ -13,15 +13,15 @@ var (
 	PodNames   = []string{"a", "b", "c"}
 )
 
-// Ports and Protocols are what every pod serves.
+// Ports and Protocols are served by every pod.
 var (
 	Ports     = []int{80, 81}
 	Protocols = []string{"TCP", "UDP", "SCTP"}
 )
 
-// NewWorld is a world without policies, and without addresses. A label says what each pod and
-// namespace is called; pods a and b are apps. One name of ports is different numbers in different
-// pods, one is only in some of them, one is used for all protocols.
+// NewWorld returns a world without policies and without addresses. A label has the name of each pod and namespace;
+// pods a and b are apps. One port name is different numbers in different pods, one exists only in some pods, one
+// is used for all protocols.
 func NewWorld() *World {
 	w := &World{Namespaces: map[string]map[string]string{}}
 	for _, namespace := range Namespaces {
@@ -45,9 +45,9 @@ func NewWorld() *World {
 	return w
 }
 
-// Steps changes the world step by step, and calls visit after each: count times a policy comes,
-// alone or beside the one before it. Among them are all kinds of peers and ports in all directions, if
-// there are 150 or more; the others are random. Now and then a pod or a namespace gets other labels.
+// Steps changes the world step by step, and calls visit after each: count times a policy is added, alone or beside
+// the previous one. If count is 150 or more, they include all kinds of peers and ports in all directions; the
+// others are random. Now and then the labels of a pod or a namespace change.
 func (w *World) Steps(random *rand.Rand, count int, visit func(step int)) {
 	g := &generator{w, random}
 	next := g.kinds()
@@ -77,7 +77,7 @@ type generator struct {
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// relabel gives a pod another app, or a namespace another team.
+// relabel changes the app of a pod, or the team of a namespace.
 func (g *generator) relabel() {
 	labels := g.world.Namespaces[pick(g.random, Namespaces)]
 	key, values := "team", []string{"red", "blue", ""}
@@ -89,7 +89,7 @@ func (g *generator) relabel() {
 	}
 }
 
-// kinds are policies of each kind of peers, and of ports.
+// kinds returns policies of each kind of peers, and of ports.
 func (g *generator) kinds() (all []Spec) {
 	for _, types := range [][]string{{"Ingress"}, {"Egress"}, {"Ingress", "Egress"}} {
 		all = append(all, g.about(types, Selector{}, nil), g.about(types, Selector{}, []rule{{}}))
@@ -103,7 +103,7 @@ func (g *generator) kinds() (all []Spec) {
 	return all
 }
 
-// spec is any policy.
+// spec returns a random policy.
 func (g *generator) spec() Spec {
 	types := pick(g.random, [][]string{{"Ingress"}, {"Egress"}, {"Ingress", "Egress"}})
 	rules := make([]rule, g.random.IntN(4))
@@ -118,7 +118,7 @@ func (g *generator) spec() Spec {
 	return g.about(types, pick(g.random, selectors("pod", "app", PodNames)), rules)
 }
 
-// rule is one of either direction.
+// rule is a rule of either direction.
 type rule struct {
 	peers []Peer
 	ports []Port
@@ -137,7 +137,7 @@ func (g *generator) about(types []string, subjects Selector, rules []rule) Spec 
 	return s
 }
 
-// selectors are of all operators, over a label that all have and one that some have.
+// selectors returns selectors with all operators, for a label that all objects have and one that some have.
 func selectors(all, some string, values []string) []Selector {
 	expression := func(key, operator string, values ...string) Selector {
 		return Selector{MatchExpressions: []Expression{{key, operator, values}}}
@@ -149,7 +149,7 @@ func selectors(all, some string, values []string) []Selector {
 	}
 }
 
-// peers are of all kinds. Blocks are about addresses of pods, whoever else has them.
+// peers returns peers of all kinds. Blocks contain addresses of pods, and may contain those of others.
 func (g *generator) peers() (all []Peer) {
 	pods, namespaces := selectors("pod", "app", PodNames), selectors("ns", "team", Namespaces)
 	for i := range pods {
@@ -174,13 +174,13 @@ func (g *generator) peers() (all []Peer) {
 	return all
 }
 
-// host is the address of some pod, as a prefix.
+// host returns the address of some pod, as a prefix.
 func (g *generator) host(v6 bool) netip.Prefix {
 	a := pick(g.random, g.world.Pods).Address(v6)
 	return netip.PrefixFrom(a, a.BitLen())
 }
 
-// ports are of all kinds.
+// ports returns ports of all kinds.
 func ports() []Port {
 	return []Port{
 		{Port: 80}, {Protocol: "TCP", Port: 81}, {Protocol: "UDP", Port: 80}, {Protocol: "SCTP", Port: 81},

@@ -1,33 +1,32 @@
-// Package netpol has NetworkPolicies for tests, and an oracle that says what they
-// mean. It knows nothing of how they are enforced, and none of Kubernetes' packages: the
-// types are what the API's documentation has, in JSON.
+// Package netpol has NetworkPolicies for tests, and an oracle for their meaning. It is independent of their
+// enforcement and of Kubernetes' packages: the types are those of the API's documentation, in JSON.
 package netpol
 
 import "net/netip"
 
-// World is what a connection depends on.
+// World is the state that decides whether a connection is allowed.
 type World struct {
 	Namespaces map[string]map[string]string // labels by name
 	Pods       []Pod
 	Policies   []Policy
 }
 
-// Pod is one with a network of its own.
+// Pod is a pod with its own network.
 type Pod struct {
 	Namespace, Name string
 	Labels          map[string]string
-	Ports           []ContainerPort // those with names
-	Addresses       []netip.Addr    // at most one of each version of IP
+	Ports           []ContainerPort // named ports
+	Addresses       []netip.Addr    // at most one of each IP family
 }
 
-// ContainerPort is a port of a pod that has a name.
+// ContainerPort is a named port of a pod.
 type ContainerPort struct {
 	Name          string `json:"name"`
 	Protocol      string `json:"protocol"`
 	ContainerPort int    `json:"containerPort"`
 }
 
-// Address is the pod's address of the version of IP; none: the zero value.
+// Address returns the pod's address of an IP family; the zero value if it has none.
 func (p Pod) Address(v6 bool) netip.Addr {
 	for _, a := range p.Addresses {
 		if a.Is6() == v6 {
@@ -43,13 +42,13 @@ type Policy struct {
 	Spec     Spec     `json:"spec"`
 }
 
-// Metadata is what an object is called.
+// Metadata is the name of an object.
 type Metadata struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// Spec is what a policy says. PolicyTypes are always there.
+// Spec is the content of a policy. PolicyTypes are always set.
 type Spec struct {
 	PodSelector Selector  `json:"podSelector"`
 	PolicyTypes []string  `json:"policyTypes"`
@@ -57,13 +56,13 @@ type Spec struct {
 	Egress      []Egress  `json:"egress,omitempty"`
 }
 
-// Ingress is a rule about connections to the subjects.
+// Ingress is a rule for connections to the subjects.
 type Ingress struct {
 	From  []Peer `json:"from,omitempty"`
 	Ports []Port `json:"ports,omitempty"`
 }
 
-// Egress is a rule about connections of the subjects.
+// Egress is a rule for connections of the subjects.
 type Egress struct {
 	To    []Peer `json:"to,omitempty"`
 	Ports []Port `json:"ports,omitempty"`

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Allows tells whether a pod may begin a connection to a port of another. It follows the
-// documentation of the API, word by word: a connection is allowed where the egress
-// policies of the source and the ingress policies of the destination both allow it. A pod is
-// isolated in a direction by any policy that selects it and has that direction in its
-// policyTypes; isolated, it may what any rule of those policies allows.
+// Allows reports whether a pod may open a connection to a port of another. It follows the documentation of the API
+// word by word: a connection is allowed if the egress policies of the source and the ingress policies of the
+// destination both allow it. A pod is isolated in a direction by any policy that selects it and has that direction
+// in its policyTypes; if isolated, it may do what any rule of those policies allows.
 func (w *World) Allows(from, to Pod, protocol string, port int, v6 bool) bool {
 	isolated, allowed := map[string]bool{}, map[string]bool{}
 	for _, p := range w.Policies {
@@ -37,7 +36,7 @@ func (p Policy) selects(pod Pod) bool {
 	return pod.Namespace == p.Metadata.Namespace && p.Spec.PodSelector.matches(pod.Labels)
 }
 
-// anyPeer: no peers are all of them.
+// anyPeer reports whether a peer matches the pod; an empty list matches all.
 func (w *World) anyPeer(p Policy, peers []Peer, pod Pod, v6 bool) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer Peer) bool {
 		if peer.IPBlock != nil {
@@ -55,7 +54,7 @@ func (b IPBlock) contains(a netip.Addr) bool {
 	return in(b.CIDR) && !slices.ContainsFunc(b.Except, in)
 }
 
-// anyPort: no ports are all of them, of all protocols.
+// anyPort reports whether a port matches; an empty list matches all ports of all protocols.
 func anyPort(ports []Port, to Pod, protocol string, number int) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p Port) bool {
 		if wanted := p.Protocol; wanted != protocol && (wanted != "" || protocol != "TCP") {

@@ -1,5 +1,4 @@
-// Pause holds the namespaces of a pod and reaps its orphans, as the first
-// process of a pod has to.
+// Pause holds the namespaces of a pod and reaps orphaned processes, as the first process of a pod has to.
 package main
 
 import (

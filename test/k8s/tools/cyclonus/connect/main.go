@@ -1,6 +1,5 @@
-// Command connect is agnhost with only two of its commands: those that ask and answer in the
-// tests of cyclonus. Its worker starts it for each probe, and the whole of agnhost takes ten times as
-// long to start.
+// Command connect is agnhost with only its client and server commands that the tests of cyclonus use. The worker
+// starts it for each probe, and the whole agnhost takes ten times as long to start.
 package main
 
 import (

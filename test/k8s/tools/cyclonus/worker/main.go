@@ -1,5 +1,4 @@
-// Command worker is that of cyclonus, with as many probes of a pod at once as there are: one that is
-// dropped takes two seconds.
+// Command worker is cyclonus' worker, with all probes of a pod at once: a probe that is dropped takes two seconds.
 package main
 
 import (
