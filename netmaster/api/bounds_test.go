@@ -65,6 +65,30 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, `,"nodePorts":["30080:80:TCP"]`), 403, "")
 }
 
+// Hosts get routes to the networks of a tenant with the network contivh1: who administers it would take from them what they reach otherwise,
+// such as their name servers.
+func TestWhoAdministersATenantGivesHostsNoRoutes(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	op := b.user("op", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
+	network := func(name, rest string) string {
+		return fmt.Sprintf(`{"tenantName":"blue","networkName":%q,"encap":"vxlan",%s}`, name, rest)
+	}
+	const gateway, gateway6 = `"subnet":"198.51.100.0/24","gateway":"198.51.100.254"`, `"ipv6Subnet":"2001:db8:7::/64","ipv6Gateway":"2001:db8:7::fe"`
+	b.want(ann, "POST", "networks/blue:before", network("before", gateway), 200, "")
+	b.want(ann, "DELETE", "networks/blue:before", "", 200, "")
+	b.want(op, "POST", "networks/blue:contivh1", network("contivh1", `"nwType":"infra","subnet":"10.20.0.0/24","gateway":"10.20.0.254"`), 200, "")
+	for _, subnet := range []string{gateway, gateway6} {
+		code, answer, _ := b.do("POST", "networks/blue:far", network("far", subnet), auth.TokenHeader, ann, "Accept", fault.ProblemType)
+		if code != 403 || !strings.Contains(answer, "every host would get a route to it by the network contivh1") {
+			t.Errorf("%s: %d %s", subnet, code, answer)
+		}
+		b.want(op, "POST", "networks/blue:far", network("far", subnet), 200, "")
+		b.want(ann, "DELETE", "networks/blue:far", "", 200, "")
+	}
+	b.want(ann, "POST", "networks/blue:near", network("near", `"subnet":"198.51.100.0/24"`), 200, "") // hosts have no route without a gateway
+}
+
 // Who creates a tenant again, or knows no bounds, as clients of the original, takes none of them away; who has seen the tenant may.
 func TestATenantThatIsCreatedAgainKeepsItsBounds(t *testing.T) {
 	b := ready(t)

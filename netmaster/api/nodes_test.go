@@ -207,6 +207,7 @@ func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
 		{"POST", "Bgps/h3", speaker("h3", "10.9.0.7/16", ""), "routerip 10.9.0.7 of node h3 is in network out of tenant blue" + shared, 409, "conflict"},
 		{"POST", "Bgps/h3", speaker("h3", "50.1.1.3/24", "2001:db8:9::7/64"), "ipv6Routerip 2001:db8:9::7 of node h3 is in network out of tenant blue" + shared, 409, "conflict"},
 		{"POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vlan","subnet":"50.1.0.0/16"}`, "network far has 50.1.1.1, the address of node h1 among the routers outside", 409, "conflict"},
+		{"POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vlan","subnet":"50.1.1.8/29"}`, "network far has 50.1.1.9, the address at which node h9 is reached" + shared, 409, "conflict"},
 		{"POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vlan","ipv6Subnet":"2001:db8::/64"}`, "network far has 2001:db8::1, the address of node h1 among the routers outside", 409, "conflict"},
 	})
 	b.ok("POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vxlan","subnet":"50.1.0.0/16"}`)

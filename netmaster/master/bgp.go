@@ -51,16 +51,34 @@ func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
 // RouterIn finds a BGP speaker whose address is in the subnets of a network to be created, and that
 // address; "" if there is none.
 func RouterIn(r ledger.Reader, n *contivmodel.Network) (host string, at netip.Addr) {
-	four, err4 := resources.ParseSubnet(n.Subnet)
-	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
-	r.Search(routerTerm, "", func(term, key string) bool {
-		a, err := netip.ParseAddr(strings.TrimPrefix(term, routerTerm))
-		if err == nil && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
-			host, at = strings.TrimPrefix(key, mastercfg.ModelKey("Bgp", "")), a
-		}
+	searchWithin(r, routerTerm, n, func(a netip.Addr, key string) bool {
+		host, at = strings.TrimPrefix(key, mastercfg.ModelKey("Bgp", "")), a
+		return false
+	})
+	return host, at
+}
+
+// NodeIn is RouterIn for nodes whose agent or tunnel end is reached at such an address.
+func NodeIn(r ledger.Reader, n *contivmodel.Network) (host string, at netip.Addr) {
+	searchWithin(r, reachedTerm, n, func(a netip.Addr, _ string) bool {
+		host, at = NodeAt(r, a), a
 		return host == ""
 	})
 	return host, at
+}
+
+// searchWithin calls yield for the keys that are indexed under a prefix and an address in the subnets of a network,
+// until it returns false.
+func searchWithin(r ledger.Reader, prefix string, n *contivmodel.Network, yield func(a netip.Addr, key string) bool) {
+	four, err4 := resources.ParseSubnet(n.Subnet)
+	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
+	r.Search(prefix, "", func(term, key string) bool {
+		a, err := netip.ParseAddr(strings.TrimPrefix(term, prefix))
+		if err == nil && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
+			return yield(a, key)
+		}
+		return true
+	})
 }
 
 // NetworkOutside returns the routed network of encapsulation vlan that contains an address; nil if none does.

@@ -110,6 +110,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		})
 	}
 	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
+		privateOut(prefixes), privateIn(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",

@@ -119,7 +119,29 @@ func (c *Change) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) e
 	case n.PktTag != 0 && !resources.InTagList(given, n.PktTag):
 		return c.By.Deny("%s may not take %s %d: the %s that tenant %s was given are %q", c.By, what, n.PktTag, field, t.TenantName, given)
 	}
-	return nil
+	routed, err := c.hostsRouteTo(n)
+	if routed {
+		err = c.By.Deny("%s may not make network %s with a gateway, as every host would get a route to it by the network %s of the tenant: an operator may",
+			c.By, n.ModelKey(), mastercfg.AccessNetwork)
+	}
+	return err
+}
+
+// hostsRouteTo reports whether hosts get routes to a new network by the access network of its tenant. Its subnet may
+// be one that they now reach by other routes, such as that of their name servers.
+func (c *Change) hostsRouteTo(n *contivmodel.Network) (bool, error) {
+	if n.Gateway == "" && n.Ipv6Gateway == "" {
+		return false, nil
+	}
+	access, err := master.GetShared[contivmodel.Network](c, n.TenantName+":"+mastercfg.AccessNetwork, NotFound("network"))
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err != nil || access.NwType != "infra" || access.Encap != n.Encap {
+		return false, err
+	}
+	mode, err := readyMode(c, n.Encap)
+	return mode == "routing", err
 }
 
 // mayRemoveNetwork refuses the removal of a network that other tenants use.

@@ -32,7 +32,7 @@ func createNetwork(c *Change, n *contivmodel.Network) error {
 		if err := aloneOutside(c, n); err != nil {
 			return err
 		}
-		if err := noRouterIn(c, n); err != nil {
+		if err := noNodeIn(c, n); err != nil {
 			return err
 		}
 	}
@@ -150,21 +150,31 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
 }
 
-// noRouterIn refuses a network that contains an address of a node on the link of the outside routers. Callers
-// with rights in tenants only are not told which.
-func noRouterIn(c *Change, n *contivmodel.Network) error {
-	host, at := master.RouterIn(c, n)
-	if host == "" {
+// noNodeIn refuses a network that contains an address of a node, on the link of the outside routers or where others
+// reach its agent or tunnels: routers would be told that an endpoint has it. Callers with rights in tenants only are
+// not told which.
+func noNodeIn(c *Change, n *contivmodel.Network) error {
+	router, at := master.RouterIn(c, n)
+	node := ""
+	if router == "" {
+		node, at = master.NodeIn(c, n)
+	}
+	if router == "" && node == "" {
 		return nil
 	}
 	bounded, err := c.ofTenants()
 	switch {
 	case err != nil:
 		return err
-	case bounded:
+	case bounded && router != "":
 		return fault.New(fault.Conflict, "network %s has the address of a node among the routers outside", n.NetworkName)
+	case bounded:
+		return fault.New(fault.Conflict, "network %s has the address of a node: routed networks of encapsulation vlan share the addresses outside", n.NetworkName)
+	case router != "":
+		return fault.New(fault.Conflict, "network %s has %s, the address of node %s among the routers outside", n.NetworkName, at, router).WithDetails("Bgp " + router)
 	}
-	return fault.New(fault.Conflict, "network %s has %s, the address of node %s among the routers outside", n.NetworkName, at, host).WithDetails("Bgp " + host)
+	return fault.New(fault.Conflict, "network %s has %s, the address at which node %s is reached: routed networks of encapsulation vlan share the addresses outside",
+		n.NetworkName, at, node)
 }
 
 // overlap is the overlap of a network with another one.

@@ -1,0 +1,28 @@
+package hostaccess
+
+import (
+	"net/netip"
+
+	"sigs.k8s.io/knftables"
+)
+
+// privateOut keeps the private addresses of endpoints on this node: each node gives the same ones to endpoints of
+// its own, and a host to which a packet with such a source came would answer to an endpoint there, of whichever
+// tenant. The connection tracker masquerades nothing that it considers invalid, such as an answer to nothing.
+func privateOut(prefixes []netip.Prefix) chain {
+	c := chain{name: "private-out", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
+	for _, p := range prefixes {
+		c.rules = append(c.rules, rule{knftables.Concat("iif != 0 oifname !=", quoted(outsideLink), version(p), "saddr", p, "drop"), "what is not masqueraded does not leave"})
+	}
+	return c
+}
+
+// privateIn drops what arrives with a private source address elsewhere than from endpoints, from nodes of earlier
+// versions or strangers.
+func privateIn(prefixes []netip.Prefix) chain {
+	c := chain{name: "private-in", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.RawPriority}
+	for _, p := range prefixes {
+		c.rules = append(c.rules, rule{knftables.Concat("iifname != {", quoted(outsideLink)+`, "lo" }`, version(p), "saddr", p, "drop"), "endpoints of this node have these addresses"})
+	}
+	return c
+}
