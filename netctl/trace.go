@@ -22,7 +22,7 @@ var traceTool = tool{
 	},
 	more: "FROM is an endpoint by its id, the id or name of its container, or NAMESPACE/POD; TO is one, too, or an address. The switch of FROM's node is asked " +
 		"and, if the packet goes there, that of the receiver's; nothing is sent. It is the first packet of a new connection. Exit code 0: it leaves, or is answered; " +
-		"10: it is dropped; 11: a group or the agent decides, about which the switch does not tell.",
+		"10: it is dropped; 11: a group or the agent decides, about which the switch does not tell. Of a service all providers are named: trace the packet to one of them.",
 }
 
 func doTrace(s *session) error {

@@ -87,7 +87,8 @@ pod is ` + "`NAMESPACE:POD`" + `. It is what the state says, which agents make f
 
 ` + "`GET /api/v1/trace?from=ENDPOINT&to=ENDPOINT&protocol=tcp&port=80`" + ` asks the switches: what the tables of the sender's node, and then those of the
 receiver's, do with the first packet of a connection, and which flow of whom drops it. ` + "`to`" + ` may be an address, ` + "`protocol`" + ` ` + "`icmp`" + `, and ` + "`source`" + ` an address that the packet says it
-comes from. Nothing is sent.
+comes from. Nothing is sent. A switch does not tell which provider of a service it would choose: the hop says which there are, and a trace to one of
+them goes on.
 
 ` + "`GET /api/v1/inspect/networkPolicies/NAMESPACE:NAME/`" + ` tells where a NetworkPolicy of Kubernetes is in force: ` + "`realised`" + ` "on 1 of 2 nodes" of those (` + "`nodes`" + `) with pods
 that it selects, and which are ` + "`missing`" + `, each with ` + "`why`" + `. Whoever may see what is in a tenant sees the policies of its namespaces, and those that select pods of it; of nodes, those with such pods.

@@ -22,6 +22,9 @@ type Hop struct {
 	Exit   string `json:"exit"`
 	To     string `json:"to,omitempty"`   // destination endpoint or node
 	Next   string `json:"next,omitempty"` // host of the next node
+	// Of a packet for a service, there: address and port of the provider.
+	NextTo   string `json:"nextTo,omitempty"`
+	NextPort int    `json:"nextPort,omitempty"`
 	// Of a dropped packet: why, where, and the owner of the flow.
 	Reason string `json:"reason,omitempty"`
 	Means  string `json:"means,omitempty"`

@@ -50,6 +50,10 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 			return rest.Reply{}, err
 		}
 		t.Hops, next = append(t.Hops, hop), hop.Next
+		if hop.NextTo != "" {
+			query.Set("to", hop.NextTo)
+			query.Set("port", strconv.Itoa(hop.NextPort))
+		}
 	}
 	return rest.Reply{Body: t}, nil
 }

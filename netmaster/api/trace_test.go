@@ -45,6 +45,16 @@ func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 			}
 		})
 	}
+	h1.set(func(n *nodeREST) {
+		n.trace = `{"node":"h1","exit":"tunnel","next":"h2","nextTo":"10.7.0.2","nextPort":8080}`
+	})
+	h2.set(func(n *nodeREST) { n.asked = nil })
+	b.ok("GET", "/api/v1/trace?from=c1&to=10.7.0.200&protocol=tcp&port=80", "")
+	h2.set(func(n *nodeREST) {
+		if asked := "/inspect/trace?from=web.blue-c1&port=8080&protocol=tcp&source=&to=10.7.0.2"; strings.Join(n.asked, " ") != asked {
+			t.Errorf("of a packet for a service, the node of the provider was asked %q, want %q", n.asked, asked)
+		}
+	})
 	h2.set(func(n *nodeREST) { n.trace = `{"node":"h2","exit":"tunnel","next":"h1"}` })
 	if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&to=10.7.0.2&protocol=icmp&port=0", "")), &got); err != nil || len(got.Hops) != 2 {
 		t.Errorf("nodes that send each other a packet: %v, %+v", err, got)

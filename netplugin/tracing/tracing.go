@@ -5,12 +5,13 @@
 // The result comes from the switch, not from the records: it is valid for the flows that exist at this moment.
 // The connection is assumed to be new. A node describes what its own switch does; netmaster asks the receiver's
 // node about a packet that goes there. The switch does not reveal two things: which provider of a service is
-// chosen, and whether a meter would drop the packet.
+// chosen (all are named, unless the switch remembers that of the client), and whether a meter would drop the packet.
 package tracing
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/oftrace"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Query describes the packet.
@@ -81,6 +83,9 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	}
 	hop := w.hop(trace, to)
 	hop.Node, hop.Packet = w.host, packet
+	if providers := w.providers(to, q); hop.Exit == hops.Unknown && len(providers) > 0 {
+		hop.Note = strings.Join(append(trace.Warnings, "it goes to one of "+strings.Join(providers, ", ")), "; ")
+	}
 	return hop, nil
 }
 
@@ -93,11 +98,7 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	}
 	t := w.traceTracked(ctx, oftrace.Parse(text))
 	for table, more := behindGroup(t.Steps); more; {
-		now := cmp.Or(t.Final, packet)
-		if strings.HasPrefix(now, "icmp6,") { // the switch does not accept its own output
-			now = asTaken.Replace(now)
-		}
-		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
+		if text, err = w.sw.TraceFrom(ctx, table, accepted(cmp.Or(t.Final, packet))); err != nil {
 			return t, err
 		}
 		rest := w.traceTracked(ctx, oftrace.Parse(text))
@@ -159,12 +160,34 @@ func tracked(packet string) string {
 		case name == "nw_proto", name == "nw_src", name == "nw_dst", name == "ipv6_src", name == "ipv6_dst":
 			known = append(known, "ct_"+field)
 		case protocol != "" && (name == "tp_src" || name == "tp_dst"):
-			field = protocol + strings.TrimPrefix(field, "tp")
 			known = append(known, "ct_"+name+"="+value)
 		}
 		fields = append(fields, field)
 	}
-	return asTaken.Replace(strings.Join(append(fields, known...), ","))
+	return accepted(strings.Join(append(fields, known...), ","))
+}
+
+// accepted returns a packet as the switch prints it under the names that the switch accepts: it does not accept all of
+// its own output.
+func accepted(packet string) string {
+	fields := strings.Split(packet, ",")
+	protocol := ""
+	for i, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		switch base := strings.TrimSuffix(name, "6"); {
+		case transports[base] != "":
+			protocol = base
+		case name == "icmp6":
+			protocol = "icmpv6"
+		case protocol == "icmpv6" && (name == "icmp_type" || name == "icmp_code"):
+			fields[i] = protocol + strings.TrimPrefix(field, "icmp")
+		case protocol != "" && (name == "tp_src" || name == "tp_dst"):
+			fields[i] = protocol + strings.TrimPrefix(field, "tp")
+		case name == "nd_tll" && value == "00:00:00:00:00:00":
+			fields[i] = ""
+		}
+	}
+	return strings.Join(slices.DeleteFunc(fields, func(field string) bool { return field == "" }), ",")
 }
 
 // leftOut are fields, or prefixes of fields, that the switch does not accept, or that are set again.
@@ -172,8 +195,6 @@ var leftOut = []string{"recirc_id", "eth", "tun_", "gtpu_", "ct_nw_", "ct_ipv6_"
 
 // transports are the protocol numbers of protocols with ports.
 var transports = map[string]string{"tcp": "6", "udp": "17", "sctp": "132"}
-
-var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
 
 // behindGroup returns the table in which a trace continues that has ended at a group.
 func behindGroup(steps []oftrace.Step) (table uint8, more bool) {
@@ -234,6 +255,7 @@ type target struct {
 	address  netip.Addr
 	endpoint pipeline.Endpoint // endpoint with the address; without an ID there is none
 	service  bool              // the address belongs to a service
+	port     uint16            // port there, of a packet that was for a service
 }
 
 // receiver returns the destination: an endpoint by its id, over IPv4 if both have it, or the owner of an
@@ -253,11 +275,7 @@ func (w *world) receiver(from pipeline.Endpoint, text string) (target, error) {
 		return target{}, fault.New(fault.NotFound, "node %s: %q is neither an endpoint that is known here nor an address", w.host, text)
 	}
 	to := target{address: address.Unmap()}
-	for _, e := range w.endpoints {
-		if e.VRF == from.VRF && (e.IPv4 == to.address || e.IPv6 == to.address) {
-			to.endpoint = e
-		}
-	}
+	to.endpoint = w.endpointAt(to.address)
 	for _, s := range w.services {
 		for _, p := range s.Ports {
 			to.service = to.service || s.VRF == from.VRF && p.Address == to.address
@@ -265,3 +283,34 @@ func (w *world) receiver(from pipeline.Endpoint, text string) (target, error) {
 	}
 	return to, nil
 }
+
+// endpointAt returns the endpoint with an address in the sender's routing domain; without an ID there is none.
+func (w *world) endpointAt(address netip.Addr) (at pipeline.Endpoint) {
+	for _, e := range w.endpoints {
+		if e.VRF == w.vrf && (e.IPv4 == address || e.IPv6 == address) {
+			at = e
+		}
+	}
+	return at
+}
+
+// providers returns who may get the packet if it is for a service of the sender's tenant.
+func (w *world) providers(to target, q Query) (all []string) {
+	for _, s := range w.services {
+		for _, p := range s.Ports {
+			if p.Address != to.address || p.Port != q.Port || p.Protocol != inet.TransportNumber(q.Protocol) || s.VRF != w.vrf || !w.isOwnObject(s) {
+				continue
+			}
+			for _, provider := range s.Serving(p) {
+				all = append(all, provider.String())
+			}
+		}
+	}
+	if rest := len(all) - mostProviders; rest > 0 {
+		all = append(all[:mostProviders], fmt.Sprintf("%d more", rest))
+	}
+	return all
+}
+
+// mostProviders limits how many providers of a service an answer names.
+const mostProviders = 16

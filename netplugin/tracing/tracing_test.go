@@ -59,6 +59,30 @@ var (
 	finalSQL = pipeline.Rule{ID: "blue:sql:blue:p2:1:inRx", Priority: 10, DstGroup: 9, Protocol: 6, DstPort: 5432, Allow: true, Ends: pipeline.EndsIn}
 )
 
+// A service without providers, and one that remembers whose provider web-9 is.
+var (
+	nobody = pipeline.Service{ID: "nobody:blue", VRF: 1, Tag: 1, Ports: []pipeline.ServicePort{
+		portAt("10.1.0.201", 6, 53), portAt("10.1.0.201", 17, 53), portAt("fd00:1::201", 6, 53), portAt("fd00:1::201", 17, 53)}}.Numbered(func(uint32) bool { return false })
+	shop = pipeline.Service{ID: "shop:blue", VRF: 1, Tag: 1, Affinity: 300, Providers: []netip.Addr{web1.IPv4, web9.IPv4}, Ports: []pipeline.ServicePort{
+		portAt("10.1.0.200", 6, 80)}}.Numbered(func(number uint32) bool { return number < 1000 })
+)
+
+func portAt(address string, protocol uint8, port uint16) pipeline.ServicePort {
+	return pipeline.ServicePort{Address: netip.MustParseAddr(address), From: pipeline.FromPods, Protocol: protocol, Port: port, Target: 8000 + port}
+}
+
+// tableOf returns the number of a table.
+func tableOf(t *testing.T, name string) uint8 {
+	t.Helper()
+	for id := range uint8(255) {
+		if table, known := pipeline.TableNamed(id); known && table.Name == name {
+			return id
+		}
+	}
+	t.Fatalf("there is no table %s", name)
+	return 0
+}
+
 // Two tenants with routed VLANs, which share a VRF, and bridged networks of both kinds. The VLANs' tags are
 // in the third byte of addresses, as above.
 var (
@@ -105,8 +129,8 @@ func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipel
 	return e
 }
 
-// startTracer programs a switch with objects and returns who asks it.
-func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
+// startTracer programs a switch with objects and returns it with who asks it.
+func startTracer(t *testing.T, objects ...pipeline.Object) (tracing.Tracer, *ovstest.Switch) {
 	t.Helper()
 	sw := ovstest.Start(t)
 	sw.Exec("ip", "link", "add", "under0", "type", "veth", "peer", "name", "under1")
@@ -170,7 +194,7 @@ func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 		}
 		tracer.Switches = append(tracer.Switches, driver)
 	}
-	return tracer
+	return tracer, sw
 }
 
 func onVLAN(object pipeline.Object) bool {
@@ -226,7 +250,7 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 		for _, s := range hop.Steps {
 			fmt.Fprintf(&out, "  %-9s %-30s %s\n", s.Table, s.Of, s.Does)
 		}
-		fmt.Fprintf(&out, "= %s\n\n", strings.TrimRight(strings.Join([]string{hop.Exit, hop.To, hop.Reason, hop.Table, hop.Of, hop.Note}, " | "), " |"))
+		fmt.Fprintf(&out, "= %s\n\n", strings.TrimRight(strings.Join([]string{hop.Exit, strings.TrimSpace(hop.To + " " + hop.NextTo), hop.Reason, hop.Table, hop.Of, hop.Note}, " | "), " |"))
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
@@ -245,7 +269,8 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 
 // The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
 func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
-	tracer := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH, isolated, isolated6, finalSQL, byWeb2)
+	tracer, sw := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH, isolated, isolated6, finalSQL, byWeb2, nobody, shop)
+	sw.Ofctl("add-flow", ovsd.DefaultBridge, fmt.Sprintf("table=%d,idle_timeout=300,priority=100,ip,nw_src=%s,actions=set_field:0x0a010009->reg15", tableOf(t, "AFFINITY"), web2.IPv4))
 	told(t, tracer, "testdata/traces.txt", []story{
 		{"a neighbour", hops.Delivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
 		{"by the gateway", hops.Delivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
@@ -266,6 +291,13 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"allowed over IPv6, by a policy about the address", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
 		{"allowed by it to be pinged", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "icmp"}},
 		{"and not by others", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
+		{"for a service without providers", hops.Dropped, "no provider", tracing.Query{From: web1.ID, To: "10.1.0.201", Protocol: "tcp", Port: 53}},
+		{"the same, UDP", hops.Dropped, "no provider", tracing.Query{From: web1.ID, To: "10.1.0.201", Protocol: "udp", Port: 53}},
+		{"over IPv6, UDP", hops.Dropped, "no provider", tracing.Query{From: web1.ID, To: "fd00:1::201", Protocol: "udp", Port: 53}},
+		{"over IPv6, TCP", hops.Dropped, "no provider", tracing.Query{From: web1.ID, To: "fd00:1::201", Protocol: "tcp", Port: 53}},
+		{"for a service, which chooses a provider", hops.Unknown, "", tracing.Query{From: web1.ID, To: "10.1.0.200", Protocol: "tcp", Port: 80}},
+		{"of a client whose provider is remembered", hops.Tunnel, "", tracing.Query{From: web2.ID, To: "10.1.0.200", Protocol: "tcp", Port: 80}},
+		{"pinged, and not allowed", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "icmp"}},
 		{"about which it says nothing", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "tcp", Port: 5433}},
 	})
 
@@ -290,7 +322,7 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 
 // VLANs share a routing domain, but not what is known of it: of another tenant's only kinds are told.
 func TestNothingIsToldOfOtherTenants(t *testing.T) {
-	tracer := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
+	tracer, _ := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
 		floodSet(wire, wire1, wire2), floodSet(cable, cable1, cable2))
 	text := told(t, tracer, "testdata/vlans.txt", []story{
 		{"a neighbour", hops.Delivered, "", tracing.Query{From: red1.ID, To: red2.ID, Protocol: "tcp", Port: 80}},

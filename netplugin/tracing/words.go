@@ -3,6 +3,7 @@ package tracing
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,7 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 		h.Steps = append(h.Steps, step)
 		left.note(s.Actions)
 	}
+	to = w.translated(t.Final, to)
 	switch sent := t.Datapath != "drop"; {
 	case sent && left.flooded:
 		h.Exit, h.Note = hops.Unknown, strings.Join(append(t.Warnings, "everybody in the network gets it"), "; ")
@@ -53,6 +55,25 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	}
 	h.Reason, h.Means, h.Table, h.Of = "", "", "", "" // of a copy
 	return h
+}
+
+// translated returns the destination of a packet in the end, as the switch prints its fields: of one for a service, the
+// provider whom the switch remembers for its sender.
+func (w *world) translated(final string, to target) target {
+	var address netip.Addr
+	var port uint64
+	for field := range strings.SplitSeq(final, ",") {
+		switch name, value, _ := strings.Cut(field, "="); name {
+		case "nw_dst", "ipv6_dst":
+			address, _ = netip.ParseAddr(value)
+		case "tp_dst":
+			port, _ = strconv.ParseUint(value, 10, 16)
+		}
+	}
+	if !to.service || !address.IsValid() || address == to.address {
+		return to
+	}
+	return target{address: address, endpoint: w.endpointAt(address), port: uint16(port)}
 }
 
 // stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized
@@ -107,6 +128,9 @@ func (w *world) describeOutput(h *hops.Hop, port uint32, to target) {
 	case port == w.sw.Trunk():
 		h.Exit, h.Next = hops.Tunnel, w.peers[to.endpoint.VTEP]
 		h.To = "node " + cmp.Or(h.Next, to.endpoint.VTEP.String())
+		if to.port != 0 {
+			h.NextTo, h.NextPort = to.address.String(), int(to.port)
+		}
 	case owner == agent.OutsideID:
 		h.Exit = hops.Host
 	case ours && w.endpoints[owner].Tenant != w.tenant:

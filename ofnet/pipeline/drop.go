@@ -63,7 +63,7 @@ func Reasons() []DropReason {
 		{reasonBack, "back", "Out of the tunnel, for an endpoint behind it."},
 		{reasonWrongMAC, "wrong MAC", "For a local endpoint's address, at another MAC than its own."},
 		{reasonNoCopy, "no copy", "The copy of a flooded packet for its own sender, or for a member that has no port yet."},
-		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port."},
+		{reasonNoProvider, "no provider", "For a service, and nobody serves it: no provider, or no such port. The client is refused, unless other nodes have providers that a policy `Local` keeps from it, or it sends too many."},
 		{reasonTooShort, "too short", "The first fragment of a packet, without the ports that rules judge, or without all headers before them."},
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},

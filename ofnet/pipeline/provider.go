@@ -42,6 +42,12 @@ func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
 	return at(o.Providers), at(o.Draining)
 }
 
+// Serving returns the providers of a port that get new connections, in the IP family of its address.
+func (o Service) Serving(p ServicePort) []netip.AddrPort {
+	serving, _ := o.providers(p)
+	return serving
+}
+
 // behind returns all providers of a port.
 func (o Service) behind(p ServicePort) []netip.AddrPort {
 	serving, draining := o.providers(p)
