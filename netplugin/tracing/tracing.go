@@ -63,6 +63,7 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 		return hops.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
 	}
 	w.tenant, w.vrf, w.encap, w.sw = from.Tenant, from.VRF, from.Encap, t.Switches[from.Encap]
+	w.names = w.networks[from.Network].NameServers()
 	for _, port := range w.sw.Ports() {
 		w.ports[port.OFPort] = port.EndpointID
 		w.numbers[port.EndpointID] = port.OFPort
@@ -93,11 +94,7 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	}
 	t := w.traceTracked(ctx, oftrace.Parse(text))
 	for table, more := behindGroup(t.Steps); more; {
-		now := cmp.Or(t.Final, packet)
-		if strings.HasPrefix(now, "icmp6,") { // the switch does not accept its own output
-			now = asTaken.Replace(now)
-		}
-		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
+		if text, err = w.sw.TraceFrom(ctx, table, accepted(cmp.Or(t.Final, packet))); err != nil {
 			return t, err
 		}
 		rest := w.traceTracked(ctx, oftrace.Parse(text))
@@ -138,33 +135,44 @@ func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace
 // often.
 const mostResumed = 8
 
+// accepted renames fields of a packet, as the switch prints them, to the names under which it accepts them.
+func accepted(packet string) string {
+	for field := range strings.SplitSeq(packet, ",") {
+		protocol := strings.TrimSuffix(field, "6")
+		switch {
+		case field == "icmp6":
+			return acceptedICMPv6.Replace(packet)
+		case transports[protocol] != "":
+			return strings.NewReplacer(",tp_src=", ","+protocol+"_src=", ",tp_dst=", ","+protocol+"_dst=").Replace(packet)
+		}
+	}
+	return packet
+}
+
 // tracked adds to the fields of a packet, as the switch prints them, those that the connection tracker sets for
 // the first packet of a connection. The switch does not accept all of its own output, nor under the same names;
 // packets from the tunnel have been tracked before.
 func tracked(packet string) string {
 	var fields, known []string
-	protocol := ""
 	for field := range strings.SplitSeq(packet, ",") {
 		name, value, _ := strings.Cut(field, "=")
 		switch {
 		case slices.Contains(leftOut, name), slices.ContainsFunc(leftOut, func(all string) bool { return strings.HasSuffix(all, "_") && strings.HasPrefix(name, all) }):
 			continue
 		case transports[strings.TrimSuffix(name, "6")] != "":
-			protocol = strings.TrimSuffix(name, "6")
-			known = append(known, "ct_nw_proto="+transports[protocol])
+			known = append(known, "ct_nw_proto="+transports[strings.TrimSuffix(name, "6")])
 		case name == "icmp":
 			known = append(known, "ct_nw_proto=1")
 		case name == "icmp6":
 			known = append(known, "ct_nw_proto=58")
 		case name == "nw_proto", name == "nw_src", name == "nw_dst", name == "ipv6_src", name == "ipv6_dst":
 			known = append(known, "ct_"+field)
-		case protocol != "" && (name == "tp_src" || name == "tp_dst"):
-			field = protocol + strings.TrimPrefix(field, "tp")
+		case name == "tp_src", name == "tp_dst":
 			known = append(known, "ct_"+name+"="+value)
 		}
 		fields = append(fields, field)
 	}
-	return asTaken.Replace(strings.Join(append(fields, known...), ","))
+	return accepted(strings.Join(append(fields, known...), ","))
 }
 
 // leftOut are fields, or prefixes of fields, that the switch does not accept, or that are set again.
@@ -173,7 +181,7 @@ var leftOut = []string{"recirc_id", "eth", "tun_", "gtpu_", "ct_nw_", "ct_ipv6_"
 // transports are the protocol numbers of protocols with ports.
 var transports = map[string]string{"tcp": "6", "udp": "17", "sctp": "132"}
 
-var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
+var acceptedICMPv6 = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
 
 // behindGroup returns the table in which a trace continues that has ended at a group.
 func behindGroup(steps []oftrace.Step) (table uint8, more bool) {
@@ -196,6 +204,7 @@ type world struct {
 	host      string
 	tenant    string // of the sender, like vrf
 	vrf       uint16
+	names     []netip.Addr // name servers of the sender's network
 	encap     pipeline.Encap
 	vtep      netip.Addr
 	peers     map[netip.Addr]string // VTEP -> host

@@ -108,6 +108,12 @@ func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipel
 // startTracer programs a switch with objects and returns who asks it.
 func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 	t.Helper()
+	return startTracerWith(t, ovsd.Config{}, objects...)
+}
+
+// startTracerWith is startTracer with more in the configuration of the bridge with the tunnels.
+func startTracerWith(t *testing.T, config ovsd.Config, objects ...pipeline.Object) tracing.Tracer {
+	t.Helper()
 	sw := ovstest.Start(t)
 	sw.Exec("ip", "link", "add", "under0", "type", "veth", "peer", "name", "under1")
 	sw.Exec("ip", "address", "add", here.String()+"/24", "dev", "under0")
@@ -117,7 +123,8 @@ func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Close() })
-	tunnel, err := ovsd.New(ovsd.Config{RunDir: sw.RunDir, VTEP: here, NetNS: &ns})
+	config.RunDir, config.VTEP, config.NetNS = sw.RunDir, here, &ns
+	tunnel, err := ovsd.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,6 +273,7 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"allowed over IPv6, by a policy about the address", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
 		{"allowed by it to be pinged", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "icmp"}},
 		{"and not by others", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
+		{"a ping over IPv4, which nothing allows", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "icmp"}},
 		{"about which it says nothing", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "tcp", Port: 5433}},
 	})
 
@@ -288,6 +296,19 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 	}
 }
 
+// The name server is behind a port that is no endpoint's.
+func TestTheNameServerIsNamed(t *testing.T) {
+	place := fmt.Sprintf("names%d", time.Now().UnixNano())
+	t.Cleanup(func() { _ = netns.DeleteNamed(place) })
+	tracer := startTracerWith(t, ovsd.Config{Names: true, NamesNetNS: place}, web, web1)
+	for _, server := range []string{"10.1.0.254", "fd00:1::fe"} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: web1.ID, To: server, Protocol: "udp", Port: 53})
+		if err != nil || hop.Exit != hops.Delivered || hop.To != "the node's name server" {
+			t.Errorf("a question for %s: %v, %s to %q", server, err, hop.Exit, hop.To)
+		}
+	}
+}
+
 // VLANs share a routing domain, but not what is known of it: of another tenant's only kinds are told.
 func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	tracer := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
@@ -298,6 +319,9 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 		{"denied by a rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.21.0.2", Protocol: "tcp", Port: 21}},
 		{"denied by another tenant's rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 22}},
 		{"another tenant's service", hops.Unknown, "", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 80}},
+		{"a port that another tenant's service does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 81}},
+		{"a UDP port that it does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "udp", Port: 81}},
+		{"a SCTP port that it does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "sctp", Port: 81}},
 		{"another tenant's on another node", hops.Uplink, "", tracing.Query{From: red1.ID, To: "10.22.0.9", Protocol: "tcp", Port: 80}},
 		{"the world", hops.Uplink, "", tracing.Query{From: red1.ID, To: "203.0.113.9", Protocol: "icmp"}},
 		{"a neighbour on a wire", hops.Delivered, "", tracing.Query{From: wire1.ID, To: wire2.ID, Protocol: "tcp", Port: 80}},
