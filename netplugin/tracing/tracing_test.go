@@ -334,6 +334,36 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	}
 }
 
+// In bridged networks the switch answers for services and the name server, and for nobody's gateway.
+func TestInBridgedNetworksTheNextMACIsTheRightOne(t *testing.T) {
+	yard := cable
+	yard.ID, yard.VNI, yard.Tag, yard.Subnet, yard.Gateway = "yard.red", 5025, 25, netip.MustParsePrefix("10.25.0.0/24"), netip.MustParseAddr("10.25.0.254")
+	yard1, yard2 := endpointOf(yard, 1, 7, true), endpointOf(yard, 2, 7, true)
+	shop := pipeline.Service{ID: "shop:red", Encap: pipeline.VXLAN, Mode: cable.Mode, VRF: cable.VRF, Tag: cable.Tag, Providers: []netip.Addr{cable2.IPv4},
+		Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.24.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(func(uint32) bool { return false })
+	place := fmt.Sprintf("names%d", time.Now().UnixNano())
+	t.Cleanup(func() { _ = netns.DeleteNamed(place) })
+	tracer := startTracerWith(t, ovsd.Config{Names: true, NamesNetNS: place}, cable, yard, cable1, cable2, yard1, yard2, shop, floodSet(cable, cable1, cable2), floodSet(yard, yard1, yard2))
+	for _, c := range []struct{ name, from, to, protocol, exit, reason, receiver string }{
+		{"a service", cable1.ID, "10.24.0.200", "tcp", hops.Unknown, "", ""},
+		{"a protocol that it does not serve", cable1.ID, "10.24.0.200", "udp", hops.Dropped, "no provider", ""},
+		{"a ping for it", cable1.ID, "10.24.0.200", "icmp", hops.Answered, "", ""},
+		{"the name server", cable1.ID, "169.254.0.1", "icmp", hops.Answered, "", ""},
+		{"the gateway, which is somebody's outside", yard1.ID, "10.25.0.254", "tcp", hops.Unknown, "", ""},
+	} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: c.from, To: c.to, Protocol: c.protocol, Port: 80})
+		if err != nil || hop.Exit != c.exit || hop.Reason != c.reason || hop.To != c.receiver {
+			t.Errorf("%s: %v, %s %q to %q, want %s %q to %q", c.name, err, hop.Exit, hop.Reason, hop.To, c.exit, c.reason, c.receiver)
+		}
+	}
+	for _, c := range []struct{ from, want string }{{cable1.ID, "no gateway"}, {yard1.ID, "is no endpoint"}} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: c.from, To: "203.0.113.9", Protocol: "tcp", Port: 80})
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s to an address outside: %v, %s %s, want Invalid and %q", c.from, err, hop.Exit, hop.To, c.want)
+		}
+	}
+}
+
 // floodSet is everybody in a bridged network.
 func floodSet(n pipeline.Network, members ...pipeline.Endpoint) pipeline.FloodSet {
 	s := pipeline.FloodSet{Network: n.ID, Encap: n.Encap, VNI: n.VNI, Tag: n.Tag}
