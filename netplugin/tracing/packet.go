@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -87,14 +88,16 @@ func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, as
 	if to.address.Is6() {
 		subnet, gateway = network.Subnet6, network.Gateway6
 	}
-	near, routed := subnet.Contains(to.address), !from.Mode.Bridged()
+	near, bridged := subnet.Contains(to.address), from.Mode.Bridged()
 	switch {
 	case near && to.endpoint.ID != "":
 		return to.endpoint.MAC, false, nil
-	case near && to.address != gateway && !to.service:
+	case near && to.service, slices.Contains(w.names, to.address), !bridged && (!near || to.address == gateway):
+		return pipeline.AnycastMAC, false, nil // the switch answers for these
+	case near:
 		return receiver, true, nil
-	case routed:
-		return pipeline.AnycastMAC, false, nil
+	case !gateway.IsValid():
+		return receiver, false, fault.New(fault.Invalid, "%s is outside of network %s, which has no gateway", to.address, from.Network)
 	}
 	for _, e := range w.endpoints {
 		if e.Network == from.Network && (e.IPv4 == gateway || e.IPv6 == gateway) {

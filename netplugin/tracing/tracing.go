@@ -65,6 +65,7 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 		return hops.Hop{}, fault.New(fault.NotFound, "node %s: endpoint %s: no bridge for encapsulation %s", w.host, q.From, from.Encap)
 	}
 	w.tenant, w.vrf, w.encap, w.sw = from.Tenant, from.VRF, from.Encap, t.Switches[from.Encap]
+	w.names = w.networks[from.Network].NameServers()
 	for _, port := range w.sw.Ports() {
 		w.ports[port.OFPort] = port.EndpointID
 		w.numbers[port.EndpointID] = port.OFPort
@@ -217,6 +218,7 @@ type world struct {
 	host      string
 	tenant    string // of the sender, like vrf
 	vrf       uint16
+	names     []netip.Addr // name servers of the sender's network
 	encap     pipeline.Encap
 	vtep      netip.Addr
 	peers     map[netip.Addr]string // VTEP -> host

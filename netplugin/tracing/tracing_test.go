@@ -132,6 +132,12 @@ func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipel
 // startTracer programs a switch with objects and returns it with who asks it.
 func startTracer(t *testing.T, objects ...pipeline.Object) (tracing.Tracer, *ovstest.Switch) {
 	t.Helper()
+	return startTracerWith(t, ovsd.Config{}, objects...)
+}
+
+// startTracerWith is startTracer with more in the configuration of the bridge with the tunnels.
+func startTracerWith(t *testing.T, config ovsd.Config, objects ...pipeline.Object) (tracing.Tracer, *ovstest.Switch) {
+	t.Helper()
 	sw := ovstest.Start(t)
 	sw.Exec("ip", "link", "add", "under0", "type", "veth", "peer", "name", "under1")
 	sw.Exec("ip", "address", "add", here.String()+"/24", "dev", "under0")
@@ -141,7 +147,8 @@ func startTracer(t *testing.T, objects ...pipeline.Object) (tracing.Tracer, *ovs
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Close() })
-	tunnel, err := ovsd.New(ovsd.Config{RunDir: sw.RunDir, VTEP: here, NetNS: &ns})
+	config.RunDir, config.VTEP, config.NetNS = sw.RunDir, here, &ns
+	tunnel, err := ovsd.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +304,7 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"over IPv6, TCP", hops.Dropped, "no provider", tracing.Query{From: web1.ID, To: "fd00:1::201", Protocol: "tcp", Port: 53}},
 		{"for a service, which chooses a provider", hops.Unknown, "", tracing.Query{From: web1.ID, To: "10.1.0.200", Protocol: "tcp", Port: 80}},
 		{"of a client whose provider is remembered", hops.Tunnel, "", tracing.Query{From: web2.ID, To: "10.1.0.200", Protocol: "tcp", Port: 80}},
-		{"pinged, and not allowed", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "icmp"}},
+		{"a ping over IPv4, which nothing allows", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "icmp"}},
 		{"about which it says nothing", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "tcp", Port: 5433}},
 	})
 
@@ -320,6 +327,19 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 	}
 }
 
+// The name server is behind a port that is no endpoint's.
+func TestTheNameServerIsNamed(t *testing.T) {
+	place := fmt.Sprintf("names%d", time.Now().UnixNano())
+	t.Cleanup(func() { _ = netns.DeleteNamed(place) })
+	tracer, _ := startTracerWith(t, ovsd.Config{Names: true, NamesNetNS: place}, web, web1)
+	for _, server := range []string{"10.1.0.254", "fd00:1::fe"} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: web1.ID, To: server, Protocol: "udp", Port: 53})
+		if err != nil || hop.Exit != hops.Delivered || hop.To != "the node's name server" {
+			t.Errorf("a question for %s: %v, %s to %q", server, err, hop.Exit, hop.To)
+		}
+	}
+}
+
 // VLANs share a routing domain, but not what is known of it: of another tenant's only kinds are told.
 func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	tracer, _ := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
@@ -330,6 +350,9 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 		{"denied by a rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.21.0.2", Protocol: "tcp", Port: 21}},
 		{"denied by another tenant's rule", hops.Dropped, "denied", tracing.Query{From: red1.ID, To: "10.22.0.1", Protocol: "tcp", Port: 22}},
 		{"another tenant's service", hops.Unknown, "", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 80}},
+		{"a port that another tenant's service does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "tcp", Port: 81}},
+		{"a UDP port that it does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "udp", Port: 81}},
+		{"a SCTP port that it does not have", hops.Dropped, "no provider", tracing.Query{From: red1.ID, To: "10.22.0.200", Protocol: "sctp", Port: 81}},
 		{"another tenant's on another node", hops.Uplink, "", tracing.Query{From: red1.ID, To: "10.22.0.9", Protocol: "tcp", Port: 80}},
 		{"the world", hops.Uplink, "", tracing.Query{From: red1.ID, To: "203.0.113.9", Protocol: "icmp"}},
 		{"a neighbour on a wire", hops.Delivered, "", tracing.Query{From: wire1.ID, To: wire2.ID, Protocol: "tcp", Port: 80}},
@@ -339,6 +362,36 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	})
 	if strings.Contains(text, "blue") {
 		t.Errorf("red is told of blue:\n%s", text)
+	}
+}
+
+// In bridged networks the switch answers for services and the name server, and for nobody's gateway.
+func TestInBridgedNetworksTheNextMACIsTheRightOne(t *testing.T) {
+	yard := cable
+	yard.ID, yard.VNI, yard.Tag, yard.Subnet, yard.Gateway = "yard.red", 5025, 25, netip.MustParsePrefix("10.25.0.0/24"), netip.MustParseAddr("10.25.0.254")
+	yard1, yard2 := endpointOf(yard, 1, 7, true), endpointOf(yard, 2, 7, true)
+	shop := pipeline.Service{ID: "shop:red", Encap: pipeline.VXLAN, Mode: cable.Mode, VRF: cable.VRF, Tag: cable.Tag, Providers: []netip.Addr{cable2.IPv4},
+		Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.24.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(func(uint32) bool { return false })
+	place := fmt.Sprintf("names%d", time.Now().UnixNano())
+	t.Cleanup(func() { _ = netns.DeleteNamed(place) })
+	tracer, _ := startTracerWith(t, ovsd.Config{Names: true, NamesNetNS: place}, cable, yard, cable1, cable2, yard1, yard2, shop, floodSet(cable, cable1, cable2), floodSet(yard, yard1, yard2))
+	for _, c := range []struct{ name, from, to, protocol, exit, reason, receiver string }{
+		{"a service", cable1.ID, "10.24.0.200", "tcp", hops.Unknown, "", ""},
+		{"a protocol that it does not serve", cable1.ID, "10.24.0.200", "udp", hops.Dropped, "no provider", ""},
+		{"a ping for it", cable1.ID, "10.24.0.200", "icmp", hops.Answered, "", ""},
+		{"the name server", cable1.ID, "169.254.0.1", "icmp", hops.Answered, "", ""},
+		{"the gateway, which is somebody's outside", yard1.ID, "10.25.0.254", "tcp", hops.Unknown, "", ""},
+	} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: c.from, To: c.to, Protocol: c.protocol, Port: 80})
+		if err != nil || hop.Exit != c.exit || hop.Reason != c.reason || hop.To != c.receiver {
+			t.Errorf("%s: %v, %s %q to %q, want %s %q to %q", c.name, err, hop.Exit, hop.Reason, hop.To, c.exit, c.reason, c.receiver)
+		}
+	}
+	for _, c := range []struct{ from, want string }{{cable1.ID, "no gateway"}, {yard1.ID, "is no endpoint"}} {
+		hop, err := tracer.Trace(t.Context(), tracing.Query{From: c.from, To: "203.0.113.9", Protocol: "tcp", Port: 80})
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s to an address outside: %v, %s %s, want Invalid and %q", c.from, err, hop.Exit, hop.To, c.want)
+		}
 	}
 }
 

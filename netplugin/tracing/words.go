@@ -137,6 +137,8 @@ func (w *world) describeOutput(h *hops.Hop, port uint32, to target) {
 		h.Exit, h.To = hops.Delivered, "endpoint"
 	case ours:
 		h.Exit, h.To = hops.Delivered, "endpoint "+owner
+	case slices.Contains(w.names, to.address):
+		h.Exit, h.To = hops.Delivered, "the node's name server"
 	default:
 		h.Exit, h.To = hops.Delivered, fmt.Sprintf("port %d", port)
 	}
