@@ -382,6 +382,25 @@ func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 	}
 }
 
+// The mark of a large plan may happen when the plan is stored and its journal dropped: it marks nothing then, as it
+// would stand in the way of all large plans after it.
+func TestAMarkThatArrivesLateMarksNothing(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: `{"attempt":`}
+	l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass))))
+	if _, err := l.UpdateLarge(t.Context(), generation("x")); err != nil {
+		t.Fatal(err)
+	}
+	way.arrive(t)
+	if kv, err := near.Get(t.Context(), l.journal.committed()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("there is a mark: %s, %v", kv.Value, err)
+	}
+	if _, err := l.UpdateLarge(t.Context(), generation("y")); err != nil || held(l, state+"generation/0000") != "y" {
+		t.Errorf("the next plan: %v", err)
+	}
+}
+
 // depose deletes the candidate of a lock, as the end of its lease does.
 func depose(t *testing.T, db *objdb.DB) {
 	kvs, _, err := db.List(context.Background(), objdb.LockKey(lock)+"/")
