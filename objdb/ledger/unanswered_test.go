@@ -165,6 +165,36 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
+// What stores a part of a large plan may happen once more, while the plan is still being stored: what was deleted since stays deleted.
+func TestAPartThatArrivesLateIsNotStoredAgain(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: state + "generation/0000\x12"}
+	deleted := 0
+	way.then = func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) && deleted == 0 {
+			stored, _, err := near.List(t.Context(), state+"generation/")
+			if err != nil {
+				t.Error(err)
+			}
+			for _, kv := range stored {
+				testdb.Delete(t, near, kv.Key)
+			}
+			deleted = len(stored)
+			way.arrive(t)
+		}
+		return r.Send()
+	}
+	l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass))))
+	if _, err := l.UpdateLarge(t.Context(), generation("x")); err != nil {
+		t.Fatal(err)
+	}
+	kvs, _, err := near.List(t.Context(), state+"generation/")
+	if err != nil || deleted == 0 || len(kvs) != many-deleted {
+		t.Errorf("%d keys are there, want all of %d but %d that were deleted: %v", len(kvs), many, deleted, err)
+	}
+}
+
 // Somebody takes the journal of a plan away of which a part is not stored. That part never happens,
 // and nobody sees it any more, though no other plan comes.
 func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
