@@ -78,6 +78,13 @@ func TestWritesAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	conditions := make([]clientv3.Cmp, 200)
+	for i := range conditions {
+		conditions[i] = clientv3.Compare(clientv3.ModRevision(mastercfg.GlobalConfigKey), ">", i)
+	}
+	if _, err := c.Txn(t.Context()).If(conditions...).Then(many[0]).Commit(); err == nil || !strings.Contains(err.Error(), " are more than ") {
+		t.Errorf("many conditions: %v", err)
+	}
 	// As fast as a node can: what it may write at once, and little more.
 	began, written := time.Now(), 0
 	for range 40 {

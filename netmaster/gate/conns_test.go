@@ -11,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -47,6 +49,20 @@ func TestACertificateMayEndAtOnce(t *testing.T) {
 	testkit.Eventually(t, soon, "all have left", func() bool { return g.Connections() == 0 })
 	for _, conn := range all {
 		testkit.Eventually(t, soon, "it is closed", conn.closed.Load)
+	}
+}
+
+// The timer that ends a connection with its certificate stands still while the machine is suspended. Each call is
+// judged by the clock.
+func TestACertificateIsJudgedByTheClock(t *testing.T) {
+	g := New(Config{DB: newBed(t).db, Log: testkit.Quiet()})
+	c := &caller{keyholder: keyholder{"h1", "k"}, ends: time.Now().Add(-time.Second)}
+	if err := g.checkStillJoined(c); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("with a certificate that has ended: %v", err)
+	}
+	c.ends = time.Now().Add(time.Hour)
+	if err := g.checkStillJoined(c); status.Code(err) != codes.Unavailable {
+		t.Errorf("with a certificate that goes on, at a gate that knows nothing yet: %v", err)
 	}
 }
 

@@ -135,12 +135,13 @@ func TestAKeyIsWrittenOnceInATransaction(t *testing.T) {
 // A tunnel end is that of the node that joined with it first, of those that still have it.
 func TestATunnelEndIsThatOfWhoJoinedFirst(t *testing.T) {
 	x := newIndex(nil, nil)
-	claims := func(host, address string) bool {
-		s := agentOf(host, "192.0.2.100")
-		s.Addresses = []string{address}
+	registersAs := func(host, at string, more ...string) bool {
+		s := agentOf(host, at)
+		s.Addresses = more
 		_, _, err := x.judge(keyholder{host, host}, registers(t, s))
 		return err == nil
 	}
+	claims := func(host, address string) bool { return registersAs(host, "192.0.2.3", address) } // an address that is h3's alone
 	joins(t, x, "h3", 3, "192.0.2.3", "192.0.2.100")
 	for _, step := range []struct {
 		what   string
@@ -166,7 +167,14 @@ func TestATunnelEndIsThatOfWhoJoinedFirst(t *testing.T) {
 			t.Errorf("%s: %s may be told: %t", step.what, step.at, got)
 		}
 	}
-	for _, host := range []string{"h3", "h4"} {
+	if !registersAs("h3", "192.0.2.100") {
+		t.Error("nobody joined with its address before, and it does not register there")
+	}
+	joins(t, x, "h1", 1, "192.0.2.100")
+	if registersAs("h3", "192.0.2.100") || !registersAs("h1", "192.0.2.100") {
+		t.Error("a node registers at the tunnel end of one that joined before, or that one does not")
+	}
+	for _, host := range []string{"h1", "h3", "h4"} {
 		x.take(mirror.Event{Key: mastercfg.NodePrefix + host}, 3)
 	}
 	if len(x.ends) != 0 {

@@ -45,6 +45,20 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	}
 }
 
+// A tenant comes back to a node while it lingers here. Another gate may have dropped it, and the node may have listed there in between:
+// it has to list again.
+func TestATenantThatComesBackIsListed(t *testing.T) {
+	x := newIndex(nil, nil)
+	x.nodes["h1"] = mastercfg.Joined{}
+	x.serve("h1", "red", 1, 5)
+	x.serve("h1", "red", -1, 6)
+	x.serve("h1", "red", 1, 10)
+	x.serve("h1", "red", 1, 11) // was there
+	if got := x.lastAdmission("h1", 8); got != 10 {
+		t.Errorf("it came back at %d, want 10", got)
+	}
+}
+
 // A node all of whose tenants were deleted sees none, while one that was limited to none sees all.
 func TestANodeWithoutATenantLeftSeesNone(t *testing.T) {
 	x := newIndex(nil, nil)

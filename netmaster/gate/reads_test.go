@@ -189,6 +189,9 @@ func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
 		return json.Unmarshal([]byte(f.value(mastercfg.BgpPrefix+"h1")), &record) == nil && record.Password == "first"
 	})
 	tells(2)
+	if whole := (&watch{key: mastercfg.StateRoot, end: objdb.PrefixEnd(mastercfg.StateRoot)}); g.index.isDue("h1", whole) {
+		t.Error("h1 has to list again, and again after that")
+	}
 }
 
 // A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.

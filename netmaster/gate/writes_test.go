@@ -382,6 +382,13 @@ func TestNodesAreNotToldTheNumbersOfLeases(t *testing.T) {
 	if err != nil || len(read.Kvs) != 1 || read.Kvs[0].Lease != 0 {
 		t.Errorf("read: %v, %v", read, err)
 	}
+	for what, condition := range map[string]clientv3.Cmp{
+		"the number of a lease": clientv3.Compare(clientv3.LeaseValue(leader), ">", int64(lease.ID)-1), "a value": clientv3.Compare(clientv3.Value(leader), "=", "192.0.2.9:9999"),
+	} {
+		if _, err := c.Txn(t.Context()).If(condition).Then(clientv3.OpPut(mastercfg.OvsDriverPrefix+"h1", "{}")).Commit(); !strings.Contains(fmt.Sprint(err), "conditions are about revisions") {
+			t.Errorf("asked by a condition on %s: %v", what, err)
+		}
+	}
 	watching := c.Watch(t.Context(), leader, clientv3.WithRev(read.Header.Revision+1))
 	if _, err := store.Put(t.Context(), leader, "192.0.2.8:9999", clientv3.WithLease(lease.ID)); err != nil {
 		t.Fatal(err)

@@ -1,13 +1,17 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
+	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/journals"
 )
 
@@ -42,6 +46,36 @@ func TestADamagedJournalIsSetAside(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A leader may die while it sets a damaged journal aside. Its successor finds that journal still damaged, and sets the rest aside: without
+// the mark it would delete the rest as that of a plan that was never committed.
+func TestTheMarkOfADamagedJournalIsSetAsideLast(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	moved := false
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && bytes.Contains(r.Body, []byte(damagedRoot)) {
+			if moved {
+				return nil, rpctypes.ErrGRPCPermissionDenied // and so are all after it
+			}
+			moved = true
+		}
+		return r.Send()
+	})
+	far := lead(t, testdb.At(t, relay))
+	keys := []string{"000000", "000001", "committed"}
+	for _, key := range keys {
+		testdb.Put(t, near, journalOf(far).prefix+key, "damaged")
+	}
+	if _, err := Open(t.Context(), far, Config{Owned: []string{state}}); err == nil {
+		t.Fatal("a ledger before its journal is set aside")
+	}
+	resign(t, far)
+	openLedger(t, lead(t, near))
+	if kvs, _, err := near.List(t.Context(), damagedRoot); err != nil || len(kvs) != len(keys) {
+		t.Errorf("%d of %d keys are set aside, %v", len(kvs), len(keys), err)
 	}
 }
 

@@ -101,6 +101,46 @@ func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	}
 }
 
+// Who gives up while his plan runs has nothing of it committed, also if it fits into one transaction.
+func TestALargePlanThatIsGivenUpWhileItRunsIsNotCommitted(t *testing.T) {
+	l, db, _ := newLedger(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := l.UpdateLarge(ctx, func(tx *Tx) error {
+		defer cancel()
+		return increment(state + "n")(tx)
+	})
+	if !fault.Is(err, fault.Unavailable) || held(l, state+"n") != "-" {
+		t.Errorf("%v, and n is %s", err, held(l, state+"n"))
+	}
+	if kv, err := db.Get(t.Context(), state+"n"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the store has %s, %v", kv.Value, err)
+	}
+}
+
+// The state is read again while a large plan runs, as after an outage, and others have changed what the plan has read. It runs again: no
+// event tells the ledger of that change.
+func TestALargePlanRunsAgainWhenTheStateIsReadAgain(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	runs := 0
+	_, err := l.UpdateLarge(t.Context(), func(tx *Tx) error {
+		n, _ := tx.Get(state + "n")
+		if runs++; runs == 1 {
+			failed := l.inCommitter(func() error { // no event arrives in between
+				testdb.Put(t, db, state+"n", "50")
+				return l.reload(t.Context())
+			})
+			if failed != nil {
+				t.Error(failed)
+			}
+		}
+		return generation(string(n))(tx)
+	})
+	if got := testdb.Value(t, db, state+"generation/0000"); err != nil || got != "50" || runs != 2 {
+		t.Errorf("written by %s after %d runs, %v", got, runs, err)
+	}
+}
+
 // A plan that has nothing to change is answered with a revision at which that was so, not with one at which others
 // have changed the keys again.
 func TestALargePlanThatChangesNothingIsAnsweredWithWhatItHasSeen(t *testing.T) {

@@ -127,3 +127,16 @@ func TestWhatACommitTookThatArrivesLateIsNotTakenTwice(t *testing.T) {
 	}
 	listing.Do(func() { t.Error("nothing was listed") })
 }
+
+// What a large plan has read is compared as a whole, also where it has read a part of a prefix again.
+func TestRangesJoinToAllThatIsInThem(t *testing.T) {
+	r := joined(map[span]struct{}{{"b", "m"}: {}, {"c", "d"}: {}, {"m", "o"}: {}, {"q", "s"}: {}})
+	if len(r) != 2 {
+		t.Errorf("joined to %v", r)
+	}
+	for key, want := range map[string]bool{"a": false, "b": true, "c": true, "d": true, "l": true, "m": true, "n": true, "o": false, "p": false, "q": true, "r": true, "s": false} {
+		if r.contain(key) != want {
+			t.Errorf("%s is in it: %t", key, !want)
+		}
+	}
+}

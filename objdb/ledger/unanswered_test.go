@@ -167,6 +167,36 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
+// What stores a part of a large plan may happen once more, while the plan is still being stored: what was deleted since stays deleted.
+func TestAPartThatArrivesLateIsNotStoredAgain(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: state + "generation/0000\x12"}
+	deleted := 0
+	way.then = func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) && deleted == 0 {
+			stored, _, err := near.List(t.Context(), state+"generation/")
+			if err != nil {
+				t.Error(err)
+			}
+			for _, kv := range stored {
+				testdb.Delete(t, near, kv.Key)
+			}
+			deleted = len(stored)
+			way.arrive(t)
+		}
+		return r.Send()
+	}
+	l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass))))
+	if _, err := l.UpdateLarge(t.Context(), generation("x")); err != nil {
+		t.Fatal(err)
+	}
+	kvs, _, err := near.List(t.Context(), state+"generation/")
+	if err != nil || deleted == 0 || len(kvs) != many-deleted {
+		t.Errorf("%d keys are there, want all of %d but %d that were deleted: %v", len(kvs), many, deleted, err)
+	}
+}
+
 // The journal of a plan is deleted while a part is not stored. That part is never applied, and no longer visible,
 // even if no other plan is run.
 func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
@@ -383,6 +413,25 @@ func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 				t.Errorf("the next leader does not have %s", want)
 			}
 		})
+	}
+}
+
+// The mark of a large plan may happen when the plan is stored and its journal dropped: it marks nothing then, as it
+// would stand in the way of all large plans after it.
+func TestAMarkThatArrivesLateMarksNothing(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: `{"attempt":`}
+	l := openLedger(t, lead(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass))))
+	if _, err := l.UpdateLarge(t.Context(), generation("x")); err != nil {
+		t.Fatal(err)
+	}
+	way.arrive(t)
+	if kv, err := near.Get(t.Context(), l.journal.committed()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("there is a mark: %s, %v", kv.Value, err)
+	}
+	if _, err := l.UpdateLarge(t.Context(), generation("y")); err != nil || held(l, state+"generation/0000") != "y" {
+		t.Errorf("the next plan: %v", err)
 	}
 }
 
