@@ -103,7 +103,8 @@ func attacked(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)
 	return b
 }
 
-// The next tenant of a name is not that of the nodes that have joined for the one before, nor of those that will with the same tokens.
+// The next tenant of a name is not that of the nodes that have joined for the one before, nor of those that will
+// with the same tokens.
 func TestNodesLoseATenantThatIsDeleted(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.joinedAs("h1", "red")
@@ -158,7 +159,8 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 			t.Errorf("endpoint %s has container %q, want %q", id, got, want)
 		}
 	}
-	// in a tenant that it may serve no more, too, and by whatever name the id has: networks and tenants may have dots
+	// also in a tenant that it no longer serves, and whatever way the id can be split: networks and tenants may have
+	// dots
 	b.want("proven:root", "POST", "/api/v1/networks/red:hosts.a/", `{"tenantName":"red","networkName":"hosts.a","encap":"vxlan","nwType":"infra","subnet":"10.77.0.0/24"}`, 200, "")
 	b.want("proven:root", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"hosts.a","EndpointID":"h1","ConfigEP":{"Host":"h1"}}`, 200, "10.77.")
 	b.want("proven:node/h2", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"a.red","NetworkName":"hosts","EndpointID":"h1"}`, 403, "")

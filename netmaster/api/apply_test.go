@@ -105,8 +105,8 @@ func TestAnApplyPutsItsOperationsInOrder(t *testing.T) {
 func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 	b := ready(t)
 	b.applying("", shop...)
-	// The subnet of a network that goes is taken by one that comes, a policy goes
-	// that a group is relieved of, and an object is replaced by one of its name.
+	// A new network gets the subnet of a deleted one, a policy is deleted that a group no longer has, and an object
+	// is replaced by one with its name.
 	b.applying("", drop("serviceLB", "shop:s"), drop("appProfile", "shop:a"))
 	got := b.applying("",
 		drop("policy", "shop:p"),
@@ -188,7 +188,7 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 		apply("network", strings.Replace(web, `"web"`, `"b"`, 1)), drop("tenant", "none"))
 	b.refusedApply(400, "invalid", []string{"network blue:x: encap \"\": want vlan or vxlan", `fruit apple: there is no type "fruit"`},
 		good, apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`), `{"op":"apply","type":"fruit","key":"apple"}`)
-	// What is wrong by itself does not hide what is wrong in this cluster.
+	// Errors of the request itself do not hide errors that depend on the cluster.
 	b.refusedApply(422, "missing-reference", []string{"endpointGroup blue:g: Policy not found: missing of tenant blue", "policy blue:p: given twice", "network blue:x: encap \"\": want vlan or vxlan"},
 		apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"web","policies":["missing"]}`), good, good,
 		apply("network", `{"tenantName":"blue","networkName":"x","subnet":"10.8.0.0/24"}`))
@@ -278,7 +278,8 @@ func (l *leaving) Create(c *objects.Change, sent contivmodel.Object) (contivmode
 	return l.Type.Create(c, sent)
 }
 
-// An apply takes seconds when it is large: it ends with the operation during which its client leaves, and nothing of it happens.
+// An apply takes seconds when it is large: it ends with the operation during which its client leaves, and nothing
+// of it happens.
 func TestAnApplyWhoseClientLeavesIsGivenUp(t *testing.T) {
 	b := ready(t)
 	profiles := b.api.types["netprofile"]

@@ -30,8 +30,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who has the keys of the authorities can be anybody: that they were given to a netmaster is written
-// down, though it is a read.
+// The keys of the CAs permit any identity: handing them to a netmaster is audited, although it is a read.
 func TestThatTheAuthoritiesWereHandedOverIsWrittenDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())
@@ -92,7 +91,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	}
 }
 
-// Who has no identity does not drive the lines about others out of the files, however often he asks.
+// Requests without an identity, however many, do not displace lines about others in the files.
 func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())
@@ -138,8 +137,8 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 	}
 }
 
-// Whoever is known has each of the first refusals written down, which tell what he tries, and not thousands of lines
-// that drive those about changes out of the files.
+// The first refusals of a known client are each audited, to show what it attempts; thousands more are only
+// counted, so that they do not displace lines about changes.
 func TestManyRefusalsOfOneAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())
@@ -277,7 +276,7 @@ func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 	}
 }
 
-// Who shows what has ended is nobody. The line says what it was, and whose.
+// A client with an expired session has no identity. The line has the session's former user.
 func TestTheLineOfWhoseSessionHasEndedSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())

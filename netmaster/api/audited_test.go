@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// audited is an audit log that a test reads while it goes on.
+// audited is an audit log that a test reads while it is written.
 type audited struct {
 	*testing.T
 	log  *audit.Log
@@ -60,7 +60,8 @@ func (a *audited) news() (entries []audit.Entry) {
 	return entries
 }
 
-// about are the lines since the last time, when they are about so many objects. An answer that is long is there before its lines are.
+// about are the lines since the last time, when they are about so many objects. An answer that is long is there
+// before its lines are.
 func (a *audited) about(objects int) (entries []audit.Entry) {
 	a.Helper()
 	testkit.Eventually(a.T, 10*time.Second, "the log has the lines", func() bool {
@@ -74,8 +75,8 @@ func (a *audited) about(objects int) (entries []audit.Entry) {
 	return entries
 }
 
-// says fails unless the one line since the last time is about a path and what else is given of it; of a reason that is a part. The rest
-// of a line that was denied has to have a reason, and of one that was not, none.
+// says fails unless the one line since the last time is about a path and what else is given of it; of a reason
+// that is a part. The rest of a line that was denied has to have a reason, and of one that was not, none.
 func (a *audited) says(about string, want audit.Entry) {
 	a.Helper()
 	entries := a.news()
@@ -90,7 +91,8 @@ func (a *audited) says(about string, want audit.Entry) {
 	}
 }
 
-// What the path does not say is in the line: who was given which role where, and by which token somebody is known from now on.
+// The line has details that are not in the path: which role was granted to which user and where, and the token
+// that authenticates the user from now on.
 func TestTheAuditLogSaysWhoWasGivenWhat(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, log.of, func(c *Config) {
@@ -140,7 +142,7 @@ func TestTheAuditLogSaysWhoWasGivenWhat(t *testing.T) {
 	}
 }
 
-// Who has joined, with which key and by which token, and whose key was taken back, is in the lines about that.
+// The lines have the identity that has joined, its key and token, and whose key was revoked.
 func TestTheAuditLogSaysWhoHasJoined(t *testing.T) {
 	log := newAudited(t)
 	j := startJoin(t, log.of)
@@ -180,9 +182,8 @@ func TestTheAuditLogSaysWhoHasJoined(t *testing.T) {
 	}
 }
 
-// Whoever tries what a token is good for that he should not have is seen: each of his first tries is a line that says
-// which token it was, and that he was denied, whatever the reason, while those of who only knows that there are tokens
-// are counted.
+// Attempts with a stolen token are visible: each of the first ones is a line with the token and the denial, for
+// whatever reason, while attempts without a token's secret are only counted.
 func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	log := newAudited(t)
 	j := startVouched(t, log.of)
@@ -242,7 +243,7 @@ func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	denied("with a proper status", machine{name: "h1"}, byToken(shown), text, "node h1 has joined with another key")
 	denied("a name that is taken, vouched for", machine{name: "h9"}, ", vouched for", join(h2, "node-h9"), "it is that of node h9, and node h2 shows it")
 
-	// who has no secret
+	// without the secret
 	parts := strings.Split(shown.Token, ".")
 	parts[2] = strings.Repeat(parts[2][:1], len(parts[2]))
 	for range 20 {
@@ -266,8 +267,8 @@ func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	}
 }
 
-// An apply has lines that name each object that it has changed; one that came to nothing, or was tried only, has one line, however many
-// objects it was about.
+// An apply has lines that name each object that it has changed; one that came to nothing, or was tried only, has
+// one line, however many objects it was about.
 func TestTheAuditLogNamesWhatAnApplyHasChanged(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, log.of)

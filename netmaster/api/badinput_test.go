@@ -41,7 +41,7 @@ func TestBadBodiesAreRefusedWithTheirCause(t *testing.T) {
 	}
 }
 
-// Whatever clients say of endpoints goes to every agent.
+// Every agent gets what clients set for endpoints.
 func TestWhatClientsSayOfEndpointsIsBounded(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", web)

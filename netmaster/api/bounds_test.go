@@ -14,7 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who administers a tenant takes nothing from others; an operator may all of it, and gives.
+// A tenant's administrator cannot take resources from other tenants; an operator may use all of them, and assigns
+// them.
 func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
@@ -89,7 +90,8 @@ func TestWhoAdministersATenantGivesHostsNoRoutes(t *testing.T) {
 	b.want(ann, "POST", "networks/blue:near", network("near", `"subnet":"198.51.100.0/24"`), 200, "") // hosts have no route without a gateway
 }
 
-// Who creates a tenant again, or knows no bounds, as clients of the original, takes none of them away; who has seen the tenant may.
+// A client that creates a tenant again without bounds, as clients of the original controller do, does not remove
+// them; with If-Match it may.
 func TestATenantThatIsCreatedAgainKeepsItsBounds(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue","namespaces":"shop","maxEndpoints":7}`)
@@ -124,12 +126,12 @@ func TestQuotasOfKinds(t *testing.T) {
 	}
 	// what there is may be changed
 	b.want(ann, "POST", "serviceLBs/blue:s0", `{"tenantName":"blue","serviceName":"s0","networkName":"web","ports":["81:80:TCP"],"selectors":["a=b"]}`, 200, "")
-	// and a tenant says nothing of the others
+	// and a full tenant does not affect others
 	eve := b.user("eve", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"})
 	b.want(eve, "POST", "endpointGroups/red:g", `{"tenantName":"red","groupName":"g","networkName":"web"}`, 200, "")
 }
 
-// A rule costs as often as it is applied: few rules on many groups are many.
+// A rule counts as often as it is applied: few rules on many groups are many.
 func TestRulesAreBoundedByTheGroupsThatTheyAreAppliedTo(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

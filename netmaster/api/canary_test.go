@@ -29,8 +29,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Whoever sends a secret finds it nowhere again: not in answers, watches and refusals, not in
-// logs, not in the audit log, and not in the store.
+// A secret in a request never appears again: not in answers, watches and refusals, not in logs, not in the audit
+// log, and not in the store.
 func TestSecretsAreNotTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audited := audit.New(path, testkit.Quiet())
@@ -112,7 +112,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 
 	ask(operator, "POST", "Bgps/h12", strings.ReplaceAll(with(router), "h9", "h12"), 200) // which stays
 
-	// who logs in, and who is asked about that
+	// logins, and the services that verify them
 	directory := ldaptest.Start(t, true)
 	issuer := openidtest.Start(t)
 	ask("proven:root", "PUT", directoryPath+"/", directoryBody(t, directory), 201)

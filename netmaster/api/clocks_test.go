@@ -72,8 +72,8 @@ func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 	}
 }
 
-// The last use of a token that a clock far ahead has noted gives way to the next one: the list of tokens would tell of
-// no use until that time.
+// The last use of a token recorded with a clock far ahead is replaced by the next one: otherwise the list of
+// tokens would show no use until that time.
 func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
 	b, ahead := proxied(t)
 	var token string

@@ -27,9 +27,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/rights"
 )
 
-// Every answer of every test in this package is held against the document that
-// is served to programs (harness_test.go). An answer may have nothing that the
-// document does not tell of.
+// Every answer of every test in this package is checked against the OpenAPI document that is served
+// (harness_test.go). An answer may have nothing that the document does not describe.
 
 var documented = sync.OnceValues(func() (routers.Router, error) {
 	text, err := apidoc.OpenAPI()
@@ -66,7 +65,8 @@ func closeSchema(s *openapi3.Schema) {
 	}
 }
 
-// conforming are the answers that were found to be as the document says: reading its schemas takes longer than answering.
+// conforming are the answers that were found to be as the document says: reading its schemas takes longer than
+// answering.
 var conforming sync.Map
 
 // conforms checks an answer to a request; body is what was read of it.
@@ -115,8 +115,8 @@ func asDocumented(t testing.TB, req *http.Request) error {
 	return openapi3filter.ValidateRequest(t.Context(), &openapi3filter.RequestValidationInput{Request: req, PathParams: parameters, Route: route})
 }
 
-// Whoever checks his objects against the document before he sends them must not be stricter than the server: what is
-// accepted of nothing, in its two forms, the document allows.
+// A client that validates objects by the document must not be stricter than the server: the document allows both
+// forms of an absent value that the server accepts.
 func TestNothingIsAcceptedThatTheDocumentRefuses(t *testing.T) {
 	for _, o := range lives {
 		t.Run(o.path, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestTheRestOfTheAnswersConform(t *testing.T) {
 	b.ok("GET", "/api/v1/openapi.json", "")
 }
 
-// What the page tells of the routes that are about no object is what is served.
+// The page describes exactly the served routes that belong to no kind of object.
 func TestThePlainRoutesAreOnThePage(t *testing.T) {
 	a := &API{}
 	told := apidoc.PlainRoutes()

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What one change would do is told as if it were made, and refused as it would be; nothing is stored.
+// A dry run of one change is answered as if the change were made, and refused as it would be; nothing is stored.
 func TestOneChangeMayBeTried(t *testing.T) {
 	b := ready(t)
 	b.applying("", shop...)

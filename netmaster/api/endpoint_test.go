@@ -321,8 +321,7 @@ func TestTenantsDoNotShareAddresses(t *testing.T) {
 	}
 }
 
-// An address belongs to whom it was handed out, also when the group whose range
-// it is of goes.
+// An assigned address remains assigned, also when the group with its range is deleted.
 func TestAddressesHeldOfAGroupStayWithWhoGotThem(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", web)

@@ -66,7 +66,7 @@ func TestATenantHasAsManyEndpointsAsItMayHave(t *testing.T) {
 	ask("proven:node/h1", "blue", "web", "noted", 200, "10.7.")
 }
 
-// Addresses without endpoints are bounded as well: they are handed out to agents, and nobody gives those back.
+// Addresses without endpoints are bounded as well: agents get them, and they are not returned.
 func TestOfANetworkNodesHoldAsManyAddressesAsItsTenantMayHaveEndpoints(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":2}`, 200, "")
@@ -119,7 +119,7 @@ func TestEndpointsWithoutAnotherWord(t *testing.T) {
 	b.want("proven:root", "GET", "tenants/blue", "", 200, `"maxEndpoints":8194`)
 }
 
-// A pod is told why, as one for which there is no address.
+// The pod's event has the reason, as if there were no address.
 func TestAPodOfAFullTenantIsToldOf(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":1}`, 200, "")

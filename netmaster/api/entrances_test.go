@@ -53,7 +53,7 @@ func TestAServiceMayHaveAnIPv6Address(t *testing.T) {
 	}
 }
 
-// A network that comes after the service, too, has none of its external addresses.
+// Nor may a network created after the service contain one of its external addresses.
 func TestANetworkHasNoExternalAddressOfItsTenant(t *testing.T) {
 	b := furnished(t)
 	b.dual()
@@ -95,7 +95,7 @@ func TestANetworkOfIPv6HasServices(t *testing.T) {
 	b := furnished(t)
 	b.ok("POST", "networks/blue:six", `{"tenantName":"blue","networkName":"six","encap":"vxlan","ipv6Subnet":"2001:db8::/64","ipv6Gateway":"2001:db8::1"}`)
 	six := strings.Replace(dualLB, "dual", "six", 1)
-	for range 2 { // as it is made, and changed
+	for range 2 { // when created, and when changed
 		b.ok("POST", "serviceLBs/blue:lb", six)
 		rec := record[mastercfg.CfgServiceLBState](b, mastercfg.ServiceLBPrefix+"lb:blue")
 		if rec.IPAddress != "" || rec.IPv6Address != "2001:db8::2" {

@@ -85,7 +85,7 @@ func TestCleanUpOfANetworkLeavesThatOfATenantWithADotAlone(t *testing.T) {
 	}
 }
 
-// Of an endpoint whose network is gone nobody can tell the tenant: it is left to operators.
+// The tenant of an endpoint without a network is unknown: only operators may clean it up.
 func TestCleanUpOfWhatANetworkHasLeftIsForOperators(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

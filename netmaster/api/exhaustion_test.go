@@ -143,7 +143,7 @@ func TestLongGroupIDsAtTheLimit(t *testing.T) {
 	}
 }
 
-// A pod of Kubernetes is told of by the name that it has there, and its runtime reads what the event says.
+// An event for a Kubernetes pod has its name there, and the runtime gets the event's text.
 func TestAPodWithoutAnAddressIsToldOf(t *testing.T) {
 	b := booted(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)

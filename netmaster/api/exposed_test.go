@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// A secret of an object is taken over plain HTTP, where that is served. Who sends it is told that others could read it, and so is who asks
-// what an enforced cluster would refuse.
+// A secret of an object is accepted over plain HTTP where that is served. Its sender gets a warning that others
+// could read it, and it appears in the report of what an enforced cluster would refuse.
 func TestWhoSendsASecretInPlainTextIsWarned(t *testing.T) {
 	const speaker = `{"hostname":"h9","routerip":"192.0.2.9/24","as":"65001","neighbor-as":"65002","neighbor":"192.0.2.1"`
 	apply := func(object string) string {

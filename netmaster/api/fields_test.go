@@ -27,8 +27,7 @@ var nonsense = map[string]struct{ text, says string }{
 // mostSaid is how long a refusal of nonsense may be.
 const mostSaid = 600
 
-// isNonsense sends a body of which one field is nonsense: a short refusal is
-// expected, and nothing stored.
+// isNonsense sends a body with one invalid field: it expects a short refusal, and nothing stored.
 func (b *bench) isNonsense(method, path, field string, body map[string]any, list bool) {
 	b.Helper()
 	before := storetest.Dump(b, b.db)

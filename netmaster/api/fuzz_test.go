@@ -28,7 +28,7 @@ type decoders struct {
 	*bench
 	by    pki.Authorities
 	token string // with which nodes join
-	ann   string // the token of who administers blue
+	ann   string // the token of an administrator of blue
 	h1    identity.Identity
 	now   atomic.Int64
 }
@@ -64,10 +64,11 @@ func (d *decoders) newest(t *testing.T) (revision int64) {
 	return revision
 }
 
-// ask sends a body of any content, and fails unless it is answered with what is wrong with it, and then nothing has changed.
+// ask sends a body of any content, and fails unless it is answered with what is wrong with it, and then nothing
+// has changed.
 func (d *decoders) ask(t *testing.T, path, body string, who identity.Identity, token string) {
 	t.Helper()
-	d.now.Add(int64(time.Second)) // nobody has asked too much before
+	d.now.Add(int64(time.Second)) // so that no request limit is exceeded
 	before := d.newest(t)
 	r := httptest.NewRequest(http.MethodPost, "https://m1"+path, strings.NewReader(body))
 	r.TLS = new(tls.ConnectionState)
@@ -89,7 +90,7 @@ func (d *decoders) ask(t *testing.T, path, body string, who identity.Identity, t
 	}
 }
 
-// What comes from who may not be anybody yet.
+// Requests of unauthenticated clients.
 func FuzzBodiesOfStrangers(f *testing.F) {
 	d := newDecoders(f)
 	m := newMachine(f, "h9")
@@ -112,7 +113,7 @@ func FuzzBodiesOfStrangers(f *testing.F) {
 	})
 }
 
-// What comes from the key of a node, which may be stolen.
+// Requests with the key of a node, which may be stolen.
 func FuzzBodiesOfNodes(f *testing.F) {
 	d := newDecoders(f)
 	paths := []string{mastercfg.CreateEndpointPath, mastercfg.DeleteEndpointPath, mastercfg.UpdateEndpointPath, mastercfg.AllocAddressPath, mastercfg.ReleaseAddressPath}
@@ -138,7 +139,7 @@ func FuzzBodiesOfNodes(f *testing.F) {
 	})
 }
 
-// What comes from who administers a tenant.
+// Requests of a tenant's administrator.
 func FuzzBodiesOfApply(f *testing.F) {
 	d := newDecoders(f)
 	for _, operations := range [][]operation{

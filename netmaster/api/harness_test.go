@@ -130,12 +130,12 @@ func (b *bench) ok(method, path, body string) string {
 	return answer
 }
 
-// tooShort are the texts of the original that people are told more clearly.
+// tooShort matches the error texts of the original that are made clearer for people.
 var tooShort = regexp.MustCompile(`(string invalid format|Value Out of bound|string too long|Invalid Key|^Invalid tenant name|` +
 	`^Invalid selector options|^Invalid Port maping .*|^invalid ip-pool .*|hostIP .*|^Network subnet format not valid|^Contracts group need .*|^can not specify .*|Tenant not found|Policy not found|after its created|requested vlan not available .*|requested vxlan .*|after epg is created\.)$`)
 
-// isTooShort tells whether a refusal says more to people. A missing network profile
-// is named only where a group refers to it.
+// isTooShort reports whether a refusal has a longer text for people. A missing network profile is named only where
+// a group refers to it.
 func isTooShort(text, reason string) bool {
 	return tooShort.MatchString(text) || text == "netprofile not found" && reason == "missing-reference"
 }

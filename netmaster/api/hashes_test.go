@@ -53,7 +53,7 @@ func (h hashes) asked(t *testing.T) (costs []string) {
 	return costs
 }
 
-// Which users there are is not told by how long a wrong login takes: each takes one hash, of one cost, whoever it names.
+// The time of a failed login does not reveal whether the user exists: each takes one hash of the same cost.
 func TestUnknownUsersCostTheSameHash(t *testing.T) {
 	for try := 1; ; try++ {
 		h := newHashes(t)

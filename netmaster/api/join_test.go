@@ -49,7 +49,7 @@ func TestATokenLetsNodesJoin(t *testing.T) {
 	}
 }
 
-// A node that has not heard the answer asks again: the token counts once, the record stays.
+// A node that did not receive the answer requests again: the token is used once, the record remains.
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	j := startJoin(t)
 	shown := j.token(`{"role":"node","uses":1}`)
@@ -66,7 +66,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	if after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%+v became %+v", before, after)
 	}
-	// At other addresses it has not been before: whoever has joined with them meanwhile comes first.
+	// With other addresses it joins anew: a node that has joined with them in between comes first.
 	j.pass(time.Minute)
 	if _, refused := tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.JoinPath,
 		mastercfg.JoinRequest{Token: shown.Token, Host: m.name, CSR: m.csr, Addresses: []string{"10.0.0.2"}}); refused != "" {
@@ -92,10 +92,10 @@ func TestANameBelongsToAKey(t *testing.T) {
 	if _, refused := j.join(thief, shown.Token); !strings.Contains(refused, "joined with another key") {
 		t.Errorf("another key: %q", refused)
 	}
-	// notRenewed has somebody be refused a certificate, who leaves a line in the audit log and no other trace.
+	// notRenewed checks that a certificate is refused, with a line in the audit log and no other trace.
 	notRenewed := func(m machine, by identity.Identity) (text string) {
 		t.Helper()
-		j.pass(time.Minute) // of nobody's refusals one in a while is written down
+		j.pass(time.Minute) // refusals without an identity are audited once in a while
 		before := storetest.Dump(t, j.db)
 		log.news()
 		body := string(must(json.Marshal(mastercfg.RenewRequest{Host: m.name, CSR: m.csr})))
@@ -156,8 +156,8 @@ func TestANameBelongsToAKey(t *testing.T) {
 	}
 }
 
-// Who has stolen a key does not become the node again when that joins again: neither it nor another
-// name is given to the key, whoever lets it join.
+// The holder of a stolen key does not become the node again when the node joins again: the key is never accepted
+// again, for this or another name, with any token.
 func TestAKeyThatWasTakenBackNeverCountsAgain(t *testing.T) {
 	j := startVouched(t)
 	for i, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
@@ -191,11 +191,11 @@ func TestAKeyThatWasTakenBackNeverCountsAgain(t *testing.T) {
 		if _, refused := j.join(anew, once); refused != "" {
 			t.Errorf("with another key: %s", refused)
 		}
-		// A node that was killed before it had written down the other key shows the one of before first. It is told
-		// of the key, whatever else is in its way, so that it shows the other one next.
+		// A node that was killed before it had stored the other key presents the old one first. The refusal always
+		// names the key, whatever else is wrong, so that the node presents the other one next.
 		refusedAs(stolen, j.token(`{"role":"node"}`).Token, takenBack)
 		refusedAs(stolen, once, takenBack)
-		// Who has the id of a token, and not its secret, hears nothing of either.
+		// With the id of a token, but not its secret, the answer reveals neither.
 		parts := strings.Split(once, ".")
 		parts[2] = strings.Repeat(parts[2][:1], len(parts[2]))
 		refusedAs(stolen, strings.Join(parts, "."), "none with this id and secret")
@@ -243,7 +243,7 @@ func TestANodeHasATunnelEndOfItsOwn(t *testing.T) {
 		return refused
 	}
 	h1, h2 := newMachine(t, "h1"), newMachine(t, "h2")
-	for range 2 { // again, as who has not heard the answer
+	for range 2 { // again, like a node that did not receive the answer
 		if refused := join(h1, "192.0.2.1", "2001:db8::1"); refused != "" {
 			t.Fatal(refused)
 		}
@@ -324,7 +324,8 @@ func TestOnlyAsManyJoinAsATokenAllows(t *testing.T) {
 	}
 }
 
-// Of two machines that ask for one name at the same moment one gets it. The other hears that it is taken, and is written down.
+// Of two machines that request one name at the same moment one gets it. The other one's refusal says that the name
+// is taken, and is audited.
 func TestOfTwoWhoJoinUnderANameAtOnceOneGetsIt(t *testing.T) {
 	log := newAudited(t)
 	j := startJoin(t, log.of)
@@ -380,7 +381,8 @@ func TestOfTwoWhoJoinUnderANameAtOnceOneGetsIt(t *testing.T) {
 	}
 }
 
-// Whoever is refused leaves no trace but a line in the audit log, hears which object and why, and no secret.
+// A refused join leaves no trace but a line in the audit log; the error names the object and the reason, and no
+// secret.
 func TestJoinsThatAreRefused(t *testing.T) {
 	log := newAudited(t)
 	j := startJoin(t, log.of)
@@ -471,7 +473,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A record that cannot be read is nobody's business but its node's.
+// An unreadable record affects only its own node.
 func TestOneDamagedRecordStopsNobodyElse(t *testing.T) {
 	j := startJoin(t)
 	token := j.token(`{"role":"node"}`).Token

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// joinBench is the API of a permissive cluster with authorities and a clock of its own. Who joins or renews is nobody yet,
-// all else root asks.
+// joinBench is the API of a permissive cluster with CAs and a clock of its own. Requests to join or renew have no
+// identity yet, all others are root's.
 type joinBench struct {
 	*bench
 	by  pki.Authorities

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// doubt makes an API whose term is over as soon as the returned value is true.
-// Nothing else tells it: that is how a process goes on that was stopped.
+// doubt returns an API whose term is over as soon as the returned value is true, without notice: as in a process
+// that was suspended and continues.
 func doubt() (*atomic.Bool, func(*Config)) {
 	over := new(atomic.Bool)
 	return over, func(c *Config) {

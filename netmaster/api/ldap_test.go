@@ -95,7 +95,8 @@ func TestAUserOfADirectoryIsOneInAllSpellings(t *testing.T) {
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"BOB","password":"another password"}`, 429, "wait")
 }
 
-// Who does not know the password of somebody in the directory hears what everybody hears, whatever he says, and is written down.
+// A login with a wrong password of a directory user gets the same answer as any failed login, whatever the request
+// contains, and is audited.
 func TestBadLoginsOfADirectory(t *testing.T) {
 	log := newAudited(t)
 	var ahead atomic.Int64
@@ -155,7 +156,7 @@ func TestBadLoginsOfADirectory(t *testing.T) {
 	}
 }
 
-// A directory that says nothing has those wait who ask it: nobody else, and not for ever.
+// A directory that does not answer delays only the logins that need it, and only for a time.
 func TestADirectoryThatHangsKeepsNoOtherLoginWaiting(t *testing.T) {
 	log := newAudited(t)
 	var ahead atomic.Int64
@@ -201,7 +202,8 @@ func TestADirectoryThatHangsKeepsNoOtherLoginWaiting(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, "it is connected with for the others", func() bool { return connected.Load() == places/2 })
 	ahead.Add(int64(time.Second)) // another one, in which this address may try as often again
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"late","password":"`+goodPassword+`"}`, 503, "the directory of users does not answer: local users can log in")
-	// He has no place, and does not wait for one. Whoever waits for the directory longer than those before him is answered after them.
+	// This login has no place in the queue, and does not wait. Logins that wait for the directory beyond their turn
+	// are answered later.
 	bob := b.login("bob", goodPassword)
 	b.want(bob, "GET", logins.WhoAmIPath, "", 200, "user/bob")
 	b.want(ann, "GET", logins.WhoAmIPath, "", 200, "user/ann")

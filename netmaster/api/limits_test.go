@@ -26,7 +26,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// flood sends requests of somebody from many clients at once, and counts the answers by status.
+// flood sends requests of a user from many clients at once, and counts the answers by status.
 func (b *bench) flood(who string, requests, clients int, headers ...string) map[int]int {
 	b.Helper()
 	var mu sync.Mutex
@@ -57,7 +57,7 @@ func stopped(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config))
 	})...)
 }
 
-// Who asks far too often is refused, and others are served as before; root is never refused.
+// A client far above its request rate is refused, and others are served as before; root is never refused.
 func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())
@@ -78,7 +78,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}
-	// nobody is somebody by the address; a wrong token makes nobody of anyone
+	// Without an identity, the address counts; a request with a wrong token has none.
 	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", fault.ProblemType); codes[200] != 15 || codes[429] != 15 {
 		t.Errorf("of nobody: %v", codes)
 	}
@@ -93,7 +93,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	}
 }
 
-// In a permissive cluster nobody is refused: it is noted.
+// A permissive cluster records excess requests instead of refusing them.
 func TestAPermissiveClusterNotesWhoAsksTooOften(t *testing.T) {
 	b := stopped(t, mastercfg.SecurityPermissive)
 	ann := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
@@ -162,7 +162,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	}
 }
 
-// stuck is a client that reads nothing of its answer until goes is closed. A refusal it reads.
+// stuck is a client that does not read its answer until goes is closed. It reads a refusal.
 type stuck struct {
 	*httptest.ResponseRecorder
 	begun chan struct{} // closed when there is something to read
@@ -178,7 +178,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// from is a request to read, from an address, by who has shown so on his connection.
+// from returns a GET request from an address, with the identity of its connection.
 func from(address string, who identity.Identity, path string) *http.Request {
 	r := httptest.NewRequest("GET", path, nil)
 	r.RemoteAddr = address
@@ -186,7 +186,8 @@ func from(address string, who identity.Identity, path string) *http.Request {
 	return r.WithContext(identity.With(r.Context(), who))
 }
 
-// In a cluster that refuses nobody for asking too much, who does not read his answers leaves room for those of others.
+// Even where excess requests are not refused, a client that does not read its answers leaves room for those of
+// others.
 func TestWhoDoesNotReadLeavesRoomForOthers(t *testing.T) {
 	const size, list, near, far = 1 << 20, "/api/v1/networks/", "127.0.0.1:40000", "10.1.1.1:40000"
 	b := ready(t)

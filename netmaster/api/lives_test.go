@@ -14,7 +14,7 @@ import (
 // lives has an object of every kind but the global one, which cannot be made
 // twice: how one is made, what it may become, and what is stored of it.
 var lives = []struct {
-	given                [][2]string // what is there already: path, object
+	given                [][2]string // existing objects: path, object
 	path, create, update string
 	created, updated     string            // as answered
 	records              map[string]string // derived, after the update

@@ -70,7 +70,7 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(ann, "GET", "networks", "", 200, "blue:web")
 	b.want(ann, "GET", logins.WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[{"role":"tenant-admin","tenant":"blue"}],"expires"`)
 	b.want("proven:node/h1", "GET", logins.WhoAmIPath, "", 200, `"identity":"node/h1"`)
-	// who administers a tenant gives roles in it, and sees no others
+	// a tenant's administrator grants roles in the tenant, and sees no others
 	b.want("proven:root", "POST", users, `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"blue"}`, 201, "")
 	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"red"}`, 403, "Insufficient")
@@ -115,8 +115,8 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(b.login("ann", goodPassword), "GET", "networks", "", 200, "[]") // without the roles of the other ann
 }
 
-// Bad logins: none is answered with another text than the others, none leaves anything but a line in the audit log, if an account was
-// named.
+// Bad logins: none is answered with another text than the others, none leaves anything but a line in the audit
+// log, if an account was named.
 func TestBadLogins(t *testing.T) {
 	log := newAudited(t)
 	b, ahead := proxied(t, log.of)
@@ -160,7 +160,7 @@ func TestBadLogins(t *testing.T) {
 	if !maps.Equal(before, storetest.Dump(b, b.db)) {
 		t.Error("bad logins left something in the store")
 	}
-	// whoever guesses has to wait; sessions and other users do not
+	// password guesses have to wait; sessions and other users do not
 	session := b.user("eve", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	var header http.Header
 	code := 0
@@ -231,7 +231,8 @@ func TestTheLastAdminStays(t *testing.T) {
 	b.want("proven:root", "DELETE", logins.AuthPath+"/local_users/ann/", "", 204, "")
 }
 
-// Roles that cannot be given, or be taken away: each has a line in the audit log, which says what was to happen, and leaves nothing.
+// Refused grants and revocations of roles: each has a line in the audit log with its intention, and changes
+// nothing.
 func TestRolesThatAreNotGivenOrTaken(t *testing.T) {
 	log := newAudited(t)
 	b, _ := proxied(t, log.of)
@@ -316,7 +317,7 @@ func TestAGroupMayBeTheLastAdmin(t *testing.T) {
 		}
 		b.want(token.Token, "DELETE", logins.AuthPath+"/authorizations/"+all[0].ID+"/", "", 409, refusal)
 		b.want("proven:root", "DELETE", place[1]+"/", "", 204, "")
-		// nobody is left but the token, which takes nothing away from anybody
+		// only the token is left, which may revoke nothing
 		b.want(token.Token, "POST", logins.AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 		b.want(token.Token, "PATCH", logins.AuthPath+"/local_users/bob/", `{"disable":true}`, 200, "")
 		b.want(token.Token, "DELETE", logins.AuthPath+"/local_users/bob/", "", 204, "")
@@ -348,7 +349,7 @@ func TestAPITokensAreShownOnceAndEnd(t *testing.T) {
 	b.want("proven:root", "DELETE", tokens+"ci/", "", 404, "")
 }
 
-// The next tenant of a name is not that of those who had a role in the one before.
+// Roles in a deleted tenant do not apply to a later tenant with its name.
 func TestRolesGoWithTheirTenant(t *testing.T) {
 	b, _ := proxied(t)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"}, rights.Grant{Role: rights.Viewer, Tenant: "blue"})
@@ -361,7 +362,7 @@ func TestRolesGoWithTheirTenant(t *testing.T) {
 	b.want(ann, "GET", "tenants/blue", "", 200, "")
 }
 
-// Who administers a tenant may name anybody in it, but not fill the store.
+// A tenant's administrator may grant roles in it to any user, but not fill the store.
 func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
 	b, _ := proxied(t)
 	group := func(name string) string {

@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// somebody is whom a row tells of, in this order: a dot is let in, an f gets 403. All the
-// others get 401 wherever one has to be somebody. Who shows his certificate may what he may otherwise.
+// somebody has the identities of a row's letters, in this order: a dot is accepted, an f gets 403. All other
+// identities get 401 wherever one is required. Authentication by certificate gives the same rights.
 var somebody = []string{"bare", "viewer of blue", "viewer", "admin of blue", "operator", "admin", "metrics", "token of a viewer of blue", "node", "root", "master"}
 
 const (
@@ -212,7 +212,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 	}
 }
 
-// expected is what a row says of somebody; without letters everybody is let in.
+// expected returns the expected result of a row for an identity; without letters every request is accepted.
 func expected(who, letters string) string {
 	switch {
 	case letters == "" || letters == onlyMasters && who == "master":
@@ -228,7 +228,7 @@ func expected(who, letters string) string {
 	return "401"
 }
 
-// cell is what a request gets that asks for nothing that there is, or says nothing that can be read.
+// cell returns the answer to a request for a missing object, or with an unreadable body.
 func (b *bench) cell(token, method, path string) string {
 	r := httptest.NewRequest(method, path, strings.NewReader("{"))
 	r.RemoteAddr = "127.0.0.1:40000"
@@ -251,7 +251,7 @@ func (b *bench) cell(token, method, path string) string {
 	return "let in"
 }
 
-// A route that nobody has put into an area is nobody's.
+// A route without an area is refused to everyone.
 func TestARouteWithoutAnAreaIsRefused(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	forgotten := served{api: b.api, Route: rest.Route{Path: "/x", Methods: rest.Methods{http.MethodGet: version}}}

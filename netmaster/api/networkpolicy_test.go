@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Of a NetworkPolicy everybody is told what is in the tenants that he sees; of one that has nothing there, as much as
-// of one that is not there.
+// The status of a NetworkPolicy has only the tenants that the caller sees; a policy without any of these looks
+// like one that does not exist.
 func TestANetworkPolicyIsInspectedByWhoSeesItsTenants(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	of := func(name string, role rights.Role, tenant string) string {

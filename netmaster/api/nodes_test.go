@@ -31,7 +31,7 @@ import (
 type nodeREST struct {
 	mu       sync.Mutex
 	bgp      string // answer of /inspect/bgp
-	failing  bool   // cannot say who uses an endpoint
+	failing  bool   // it cannot tell whether a container uses an endpoint
 	joining  bool   // has not joined yet, so that it knows no netmaster
 	counters string // answer of /inspect/counters; empty: there is no such route
 	trace    string // answer of /inspect/trace
@@ -304,8 +304,8 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	b.refused("GET", CountersPath+"blue:none", "", "policy not found", 404, "not-found")
 }
 
-// Whoever asks at the same time what rules have counted shares one question to each node, and only one question
-// is under way: thousands of requests to netmaster are not thousands to each node.
+// Concurrent requests for the counters of rules share one request to each node, and only one is in progress:
+// thousands of requests to netmaster do not become thousands to each node.
 func TestNodesAreAskedForCountersOnceForAllWhoAsk(t *testing.T) {
 	b, h1, _ := withNodes(t)
 	h1.held = make(chan struct{})
@@ -367,7 +367,7 @@ func TestDebugShowsWhatAgentsActOn(t *testing.T) {
 	}
 }
 
-// What nodes have told is not for who has lost his right while they were asked.
+// The answers of nodes are not returned to a caller that has lost its right meanwhile.
 func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	b, h1, _ := withNodes(t)
 	h1.held = make(chan struct{})
@@ -393,7 +393,7 @@ func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	}
 }
 
-// One of the registrations of a node says what its agent knows.
+// One of a node's registrations has the abilities of its agent.
 func TestItIsKnownWhichAgentsKnowRulesAboutAnyPod(t *testing.T) {
 	b := furnished(t)
 	agent := func(host string, port int, knows bool) objdb.Service {
@@ -416,7 +416,8 @@ func TestItIsKnownWhichAgentsKnowRulesAboutAnyPod(t *testing.T) {
 	})
 }
 
-// The agent of a node that has joined is asked by the key that its name belongs to; one whose name belongs to none is not asked.
+// The agent of a node that has joined is asked by the key that its name belongs to; one whose name belongs to none
+// is not asked.
 func TestANodeThatHasJoinedIsAskedByItsKey(t *testing.T) {
 	asked := ""
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {

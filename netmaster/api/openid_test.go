@@ -52,7 +52,7 @@ func providerBody(t *testing.T, issuer *openidtest.Issuer) string {
 	return string(body)
 }
 
-// browse is the way of a browser that netctl sends to the provider: what it comes back with.
+// browse returns what a browser that netctl sends to the provider brings back.
 func (b *bench) browse() contivmodel.OpenIDProof {
 	b.Helper()
 	var at contivmodel.OpenIDClient
@@ -180,7 +180,7 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 	log.says("a password", audit.Entry{Verb: "POST", Key: logins.AuthPath + "/login/", About: "a name that nobody can have", Decision: audit.Denied, Status: 401, Reason: "Invalid username/password"})
 }
 
-// Whoever asks, while the provider hangs, neither keeps users of the directory out nor fills the log.
+// Logins at a provider that does not answer neither block users of the directory nor fill the log.
 func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 	log, told := logtest.NewNullLogger()
 	issuer, d := openidtest.Start(t), ldaptest.Start(t, true)
@@ -254,11 +254,12 @@ func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 	}
 }
 
-// freeOfOneSource is how many logins nobody has to wait for, outsideAtOnce how many the provider is asked about at a time.
+// freeOfOneSource is the number of logins without a delay, outsideAtOnce the limit of concurrent logins at the
+// provider.
 const freeOfOneSource, outsideAtOnce = 5, 16
 
-// loginOf is the i-th login while the provider hangs, with a code and from an address of its own: it waits for the provider until that is
-// given up, or is refused at once.
+// loginOf is the i-th login while the provider hangs, with a code and from an address of its own: it waits for the
+// provider until that is given up, or is refused at once.
 func (b *bench) loginOf(i int, waited, refused *atomic.Int64) {
 	b.Helper()
 	proof := fmt.Sprintf(`{"code":"c%d","verifier":"v","nonce":"n","redirect_uri":"http://127.0.0.1/callback"}`, i)
@@ -275,7 +276,7 @@ func (b *bench) loginOf(i int, waited, refused *atomic.Int64) {
 	}
 }
 
-// What is in the way here is no guess of who logs in.
+// A login that fails for want of a place does not count as a wrong one.
 func TestOurOwnTroubleIsNoWrongLogin(t *testing.T) {
 	b, issuer := provided(t)
 	proof := b.browse()

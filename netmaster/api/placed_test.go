@@ -63,8 +63,8 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 	}
 }
 
-// Of a pod that is placed, a node does not choose the group; it has the endpoint of its sandbox, and those of a few before,
-// and none that services of the tenant select by labels.
+// Of a pod that is placed, a node does not choose the group; it has the endpoint of its sandbox, and those of a
+// few before, and none that services of the tenant select by labels.
 func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
@@ -121,8 +121,8 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	}
 }
 
-// In tenant default a node has, beside endpoints of its placed pods, those of static pods that netmaster knows nothing of: in no group,
-// with no address or name of its choice, and not many.
+// In tenant default a node has, beside endpoints of its placed pods, those of static pods that netmaster knows
+// nothing of: in no group, with no address or name of its choice, and not many.
 func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
@@ -243,7 +243,7 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 	}
 }
 
-// Addresses come with endpoints: the key of a node opens no tenant's pool by itself.
+// Addresses are assigned with endpoints only: the key of a node alone gives no access to a tenant's pool.
 func TestUnderKubernetesANodeAllocatesNoAddresses(t *testing.T) {
 	for _, mode := range []string{"kubernetes", "swarm-mode"} {
 		log := newAudited(t)

@@ -32,7 +32,7 @@ func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	}
 }
 
-// The same is true of passwords and of the tokens of who logs in, where somebody is asked who he is.
+// The same for passwords and for tokens of users, where an identity is required.
 func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 	b := secured(t, mastercfg.SecurityPermissive)
 	for name, c := range map[string]struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The mode of a tenant is in the record that agents read. Without one the tenant and that record are as they were before there were modes.
+// The mode of a tenant is in the record that agents read. Without one the tenant and that record are as they were
+// before there were modes.
 func TestAgentsAreToldTheModeOfATenant(t *testing.T) {
 	b := ready(t)
 	record := func(when, want string) {
@@ -40,7 +41,7 @@ func TestAgentsAreToldTheModeOfATenant(t *testing.T) {
 	record("no tenant", "")
 }
 
-// Who administers a tenant does not get round what those who run the cluster say.
+// A tenant's administrator cannot bypass the policies of the cluster's operators.
 func TestWhoAdministersATenantDoesNotMakeItsRulesFinal(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
@@ -48,7 +49,7 @@ func TestWhoAdministersATenantDoesNotMakeItsRulesFinal(t *testing.T) {
 	b.want(b.user("op", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere}), "POST", "tenants/blue", `{"tenantName":"blue","policyMode":"final"}`, 200, "final")
 }
 
-// Connections are judged anew when rules that end judgements change, and only then: whatever changes them, in the same plan.
+// Connections are evaluated again when final rules change, and only then: whatever the change, in the same plan.
 func TestConnectionsAreJudgedAnewWhenFinalRulesChange(t *testing.T) {
 	b := withGroup(t)
 	epoch := func() (e mastercfg.K8sEpoch) {

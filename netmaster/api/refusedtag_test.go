@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who is refused a tag, or another range, is told which it was and who has it, in the words of the original and behind
-// them; who is of tenants not what others have.
+// The refusal of a tag, or of a range, has the value and its owner, in the text of the original and after it; the
+// refusal for a tenant's user has nothing about other tenants.
 func TestRefusalsOfTagsAndRangesNameValueAndOwner(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

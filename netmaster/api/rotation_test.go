@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A step waits for every netmaster, and for every node that has joined, until they know what
-// the one before it has made; it names them. Who has joined and is away is named, too.
+// A step waits until every netmaster, and every joined node, has the result of the previous one; it names those
+// that do not. A joined node that is down is named, too.
 func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {
@@ -96,9 +96,9 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	registered.Update(services(now, now)...)
 	out(false)
 	step(pki.Switch)
-	out(true) // it has not heard of the one that signs
+	out(true) // it does not have the signing CA yet
 
-	// A step of which the record was not written is written down, and nothing else is done.
+	// If the record of a step was not written, that is done now, and nothing else.
 	next, err := present.Load().Next(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,8 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	}
 }
 
-// Nobody waits for a netmaster that was removed and runs on, also one of an earlier version, which is known by its address only.
+// A removed netmaster that still runs is not waited for, also one of an earlier version, of which only the address
+// is known.
 func TestNobodyWaitsForANetmasterThatWasRemoved(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Passwords that a netmaster of an earlier version has stored plainly stay so until the key is replaced in a cluster
-// whose netmasters all tell agents what is sealed. Then they are sealed, and sealed anew with each key.
+// Plain passwords stored by an earlier version remain plain until the key is replaced in a cluster whose
+// netmasters all decrypt values for agents. Then they are encrypted, and again with each new key.
 func TestPasswordsOfBeforeAreSealedWithTheNextKey(t *testing.T) {
 	const password = "canary-of-a-router"
 	keys := keyring.In(t.TempDir())

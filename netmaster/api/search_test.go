@@ -67,7 +67,8 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// A client has no more traces and clean-ups under way than long answers, however long the nodes that are asked about them take.
+// The number of a client's concurrent traces and clean-ups is limited like that of long answers, however long the
+// nodes take.
 func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 	came, goes := make(chan struct{}, 2*clientAnswers), make(chan struct{})
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -46,7 +46,8 @@ func secured(t testing.TB, mode mastercfg.SecurityMode, change ...func(*Config))
 	return b
 }
 
-// proven is who shows a certificate; all nodes have one key, and users one that this cluster has certified.
+// proven returns an identity authenticated by a certificate; all nodes have one key, and users one that this
+// cluster has certified.
 func (b *bench) proven(text string) identity.Identity {
 	who, err := identity.Parse(text)
 	if err != nil {
@@ -124,7 +125,7 @@ const (
 	openIDLoginPath = openIDPath + "/login"
 )
 
-// boundRole is a binding, and shownToken a token, as these routes tell of them.
+// boundRole is a binding, and shownToken a token, in the form of these routes.
 type (
 	boundRole struct {
 		ID string `json:"AuthzUUID"`
@@ -222,7 +223,7 @@ func TestNobodyLearnsOfWhatIsNotHis(t *testing.T) {
 	}
 }
 
-// endpointAs makes an endpoint as somebody.
+// endpointAs creates an endpoint as a given identity.
 func (b *bench) endpointAs(who, tenant, container string) {
 	b.Helper()
 	request, err := json.Marshal(mastercfg.CreateEndpointRequest{TenantName: tenant, NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1"}})
@@ -261,7 +262,7 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 	b.want(ann, "GET", "networks", "", 200, "red:web")
 	b.want("", "GET", "globals", "", 200, "routing")
 	b.want("ctv1_x", "GET", "networks", "", 200, "red:web") // also for who shows something wrong
-	// nobody takes a name from a node, or lets another have it
+	// a node's name can neither be taken away nor given to another one
 	b.want("", "DELETE", mastercfg.NodesPath+"/h1", "", 401, "")
 	b.want("", "POST", mastercfg.NodesPath+"/h1/rekey", "", 401, "")
 	b.want("", "DELETE", mastercfg.MastersPath+"/m1", "", 401, "")
@@ -275,7 +276,7 @@ func showing(token string) *http.Request {
 	return r
 }
 
-// entered is a request that shows a token, in the context of who that is.
+// entered returns a request with a token, in the context of its identity.
 func (b *bench) entered(token string) *http.Request {
 	b.Helper()
 	r, err := b.api.entrance.Enter(showing(token))
@@ -392,8 +393,8 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
-// Who goes on with a watch has to list again whenever he sees something else by now: also after the second group has lost its roles,
-// after a login in other groups, and in another mode.
+// A continued watch must list again if its caller sees other objects by now: also after the second group has lost
+// its roles, after a login with other groups, and in another mode.
 func TestAWatchGoesOnOnlyWhereTheSameIsSeen(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	admin := identity.Identity{Kind: identity.Root}

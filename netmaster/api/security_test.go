@@ -26,7 +26,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// step takes a step as somebody and returns what the answer says.
+// step takes a step as a given identity and returns the answer's status.
 func (b *bench) step(who, step string) contivmodel.SecurityStatus {
 	b.Helper()
 	var said contivmodel.SecurityStatus
@@ -128,8 +128,9 @@ func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
 	}
 }
 
-// An open cluster lets nobody join, and gives nobody a token to join with later, though it may have authorities already: what
-// anybody could write would count once it is closed. So would tokens that a netmaster of an earlier version has made while it was open.
+// In an open cluster no daemon can join, and no token is created for later, even if there are CAs already: what
+// any client could write would count once the cluster is secured. So would tokens that an earlier version has
+// created while it was open.
 func TestAnOpenClusterLetsNobodyJoin(t *testing.T) {
 	b, _ := closing(t)
 	if err := b.api.config.Found(); err != nil { // as of a leader that was killed before it wrote the record
@@ -213,7 +214,8 @@ func TestAClusterWithAPlainDaemonIsNotEnforced(t *testing.T) {
 	}
 }
 
-// Who reaches the store owns the cluster, whatever netmasters ask of others. One on loopback, as this one, is the machine's own.
+// A client with access to the store controls the cluster, whatever netmasters require. A store on loopback, as
+// this one, is accessible only on its machine.
 func TestAClusterIsNotEnforcedWhileItsStoreIsExposed(t *testing.T) {
 	b := secured(t, mastercfg.SecurityPermissive)
 	t.Run("a member that others reach plainly", func(t *testing.T) {
@@ -281,8 +283,7 @@ func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
 	check("enforced", map[string]int64{})
 }
 
-// What a netmaster serves on loopback as a role is that role and no more; who shows a token
-// there is who the token says.
+// A role for loopback gives a request exactly that role; a request with a token there has the token's identity.
 func TestLoopbackHasItsRole(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

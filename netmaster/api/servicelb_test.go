@@ -267,7 +267,7 @@ func TestProvidersAgreeWithAModel(t *testing.T) {
 			labels map[string]string
 		}
 		endpoints, services := map[string]*container{}, map[string]map[string]string{}
-		behind := map[string][]string{} // a service, as it was seen last: who stays behind it drains
+		behind := map[string][]string{} // a service as last seen: providers that are removed drain
 		labels := rapid.MapOfN(rapid.SampledFrom([]string{"app", "tier"}), rapid.SampledFrom([]string{"", "web", "db"}), 0, 2)
 		endpoint, service := rapid.SampledFrom([]string{"e1", "e2", "e3"}), rapid.SampledFrom([]string{"s1", "s2", "s3"})
 		id := rapid.SampledFrom([]string{"c1", "c2"})

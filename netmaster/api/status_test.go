@@ -82,7 +82,7 @@ func (s *countedStore) Services(ctx context.Context, name string) ([]objdb.Servi
 	return s.Store.Services(ctx, name)
 }
 
-// Who may not see what the cluster is made of costs it nothing to put together.
+// For a caller that may not see the cluster's members, their status is not computed.
 func TestTheStatusOfWhoRunsNoClusterReadsNoRegistrations(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	viewer := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})

@@ -23,7 +23,7 @@ func (s silentStore) Ping(ctx context.Context) error {
 func TestMembersThatAnswerAreNotMissingWhileTheStoreDoesNot(t *testing.T) {
 	b := ready(t, func(c *Config) {
 		c.StoreMissing = func(ctx context.Context) ([]string, error) {
-			if err := ctx.Err(); err != nil { // as of the embedded member: nobody has answered
+			if err := ctx.Err(); err != nil { // as of the embedded member: no answer
 				return []string{"n2", "n3"}, err
 			}
 			return []string{"n3"}, nil

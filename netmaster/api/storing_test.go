@@ -41,7 +41,7 @@ func (e early) Tag(key string) (int64, error) {
 	return e.Reader.Tag(key)
 }
 
-// What a large plan has put has no revision before it is stored. Who asks for it waits, and is told the one that stays.
+// A key put by a large plan has no revision until it is stored. A request for it waits, and gets the final one.
 func TestAnEntityTagIsToldWhenItIsKnown(t *testing.T) {
 	b := ready(t)
 	tag := b.tagged("POST", "netprofiles/blue:gold", profile("gold", 1))

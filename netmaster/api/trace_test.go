@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// The node of the sender is asked, then that of the receiver if the packet goes there.
+// The sender's node traces first, then the receiver's if the packet reaches it.
 func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 	b, h1, h2 := withNodes(t)
 	for host, name := range map[string]string{"h1": "c1", "h2": "c2", "h3": "c3"} {

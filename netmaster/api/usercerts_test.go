@@ -54,8 +54,8 @@ func withAuthorities(t *testing.T) func(*Config) {
 	return func(c *Config) { c.Authorities = func() pki.Authorities { return by } }
 }
 
-// Whoever shows a session or a certificate that has ended is nobody, also where nobody is refused for that otherwise: he does not
-// take the account of who he was.
+// A client with an expired session or certificate has no identity, also where requests without one are accepted
+// otherwise: it cannot take over its former account.
 func TestWhoHasEndedTakesNoAccount(t *testing.T) {
 	for _, mode := range []mastercfg.SecurityMode{mastercfg.SecurityPermissive, mastercfg.SecurityEnforced} {
 		b := secured(t, mode, withAuthorities(t))
@@ -98,7 +98,7 @@ func TestSessionsAndCertificatesOfADisabledUserEndForGood(t *testing.T) {
 	b.want("proven:root", "PATCH", own, `{"disable":false}`, 200, "")
 	all(401)
 	b.want("proven:root", "GET", own+"certificates/", "", 200, "[]")
-	// A netmaster of an earlier version has left to a user whom it disabled what he had.
+	// A netmaster of an earlier version has not ended the sessions of a disabled user.
 	b.plan(func(tx *ledger.Tx) error {
 		user, err := access.UserAt(tx, "ann")
 		if err != nil {

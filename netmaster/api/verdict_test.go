@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// It is told who decides about a connection of two pods: groups, then policies of Kubernetes, of the one who begins
-// and of the one who accepts.
+// The answer names what decides about a connection of two pods: groups, then Kubernetes policies, of the source
+// and of the destination.
 func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	b := withGroup(t)
 	for name, uid := range map[string]string{"web": "u1", "db": "u2"} {

@@ -68,7 +68,7 @@ func TestANetmasterThatIsVouchedForIsGivenTheAuthorities(t *testing.T) {
 	}
 }
 
-// A netmaster that was removed is not let in while it goes on with what it had, whoever vouches for it; set up anew, it is.
+// A removed netmaster cannot join again with its old data, even with a valid token; after a new setup it can.
 func TestANetmasterThatWasRemovedIsVouchedForInVain(t *testing.T) {
 	j := startVouched(t)
 	m := newMachine(t, "localhost")
@@ -91,7 +91,7 @@ func TestANetmasterThatWasRemovedIsVouchedForInVain(t *testing.T) {
 	}
 }
 
-// A machine that was set up anew has another key, and may what it might before.
+// A machine set up again has another key, and the same rights as before.
 func TestAMachineThatWasSetUpAnewComesBackByItself(t *testing.T) {
 	j := startVouched(t)
 	if _, refused := j.join(newMachine(t, "h1"), j.token(`{"role":"node","tenants":["blue"]}`).Token); refused != "" {
@@ -123,7 +123,7 @@ func TestAMachineThatWasSetUpAnewComesBackByItself(t *testing.T) {
 	}
 }
 
-// Where nobody vouches, such a token is a bad one.
+// Without a configured verifier, such a token is invalid.
 func TestNobodyVouchesUnlessTold(t *testing.T) {
 	j := startJoin(t)
 	if _, refused := j.join(newMachine(t, "h1"), "node-h1"); !strings.Contains(refused, "netctl token create") {
@@ -131,8 +131,8 @@ func TestNobodyVouchesUnlessTold(t *testing.T) {
 	}
 }
 
-// Who vouches is asked about few at a time, and for a moment: whoever shows nonsense, however often, keeps few connections waiting and
-// gets an answer, and who is vouched for joins behind it.
+// The verifier gets few requests at a time, with a timeout: clients with invalid tokens, however many, block few
+// connections and get an answer, and a valid one joins after them.
 func TestStrangersDoNotWaitForWhoVouchesWithoutEnd(t *testing.T) {
 	const strangers, asked, most, each = 200, 16, 64, 5 * time.Second
 	var at, peak atomic.Int64
@@ -175,7 +175,7 @@ func TestStrangersDoNotWaitForWhoVouchesWithoutEnd(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	// Who waits does so for its whole time. So there are more of them only if some came when the time of others was over.
+	// Each waits for its whole time. So there can be more of them only if some arrived after others had timed out.
 	waits := most * max(1, int64(time.Since(began)/each))
 	if peak.Load() > asked || later.Load() > waits || atOnce.Load() < strangers-waits {
 		t.Errorf("asked about %d at a time, %d had to wait, %d were refused at once", peak.Load(), later.Load(), atOnce.Load())

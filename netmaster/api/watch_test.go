@@ -182,8 +182,8 @@ func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
 	}
 }
 
-// Leaders may change more often than a quiet watch says something. What a client
-// goes on from must follow all the same, or the past that it asks for is forgotten.
+// Leaders may change more often than a quiet watch sends events. The revision from which a client continues must
+// advance nevertheless, or that revision will be compacted.
 func TestAWatchIsToldHowFarTheOthersHaveCome(t *testing.T) {
 	b := ready(t)
 	w := b.watchAt("rules/?watch=true")
@@ -202,8 +202,8 @@ func TestAWatchIsToldHowFarTheOthersHaveCome(t *testing.T) {
 	}
 }
 
-// A client that is interrupted again and again, and goes on after the last
-// revision it was told all of, has seen everything once.
+// A client that is interrupted repeatedly, and continues after the last revision of which it has all events, has
+// seen everything once.
 func TestNothingIsLostOrToldTwiceBetweenWatches(t *testing.T) {
 	b := ready(t)
 	const writers, each = 4, 60
@@ -224,7 +224,7 @@ func TestNothingIsLostOrToldTwiceBetweenWatches(t *testing.T) {
 		})
 	}
 	seen := map[string][]string{}
-	once := map[string]bool{} // what was told: object and revision
+	once := map[string]bool{} // events seen: object and revision
 	const all = 3 * writers * each
 	for last := begin; len(once) < all; {
 		w := b.watchAt(fmt.Sprintf("netprofiles/?watch=true&revision=%d", last))
@@ -299,7 +299,7 @@ func TestAWatchGoesOnWithTheNextLeader(t *testing.T) {
 	w.expect("DELETED blue:a")
 }
 
-// The last revision that a watch was told may be one that changed nothing which the next leader reads.
+// The last revision of a watch may have changed only keys that the next leader does not read.
 func TestAWatchGoesOnAfterARevisionOfSomethingElse(t *testing.T) {
 	b := ready(t)
 	last, _, err := b.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: "/contiv.io/lock/of-something-else", Value: []byte("x")}}})
@@ -331,7 +331,7 @@ func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
 		}
 	}
 	if code, answer, _ := term.do("GET", "/api/v1/rules/?watch=true", ""); code != 200 || answer == "" {
-		// The feed is known still; the stream ends at once, and the client asks who leads.
+		// The feed still exists; the stream ends at once, and the client looks for the leader.
 		t.Errorf("after the end: %d %s", code, answer)
 	}
 	testkit.Eventually(t, 20*time.Second, "no watch is left", func() bool { return a.watching.Load() == 0 })
@@ -370,7 +370,7 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 	testkit.Eventually(t, 20*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
 }
 
-// dormant is a feed that begins when it is told to, and counts how often it is asked.
+// dormant is a feed that begins on demand, and counts its calls.
 type dormant struct {
 	Feed
 	mu    sync.Mutex
@@ -395,7 +395,7 @@ func (d *dormant) Revision() (int64, bool) {
 	return 0, d.begun || d.asked >= tooOften
 }
 
-// wake tells whoever waits to ask again.
+// wake makes waiting callers call again.
 func (d *dormant) wake(begun bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -404,7 +404,8 @@ func (d *dormant) wake(begun bool) {
 	d.more = make(chan struct{})
 }
 
-// A watch of a feed that has not begun asks once, and again when it is told to; it ends with its client and with the term.
+// A watch of a feed that has not begun calls once, and again when it is woken; it ends with its client and with
+// the term.
 func TestAWatchWaitsForAFeedThatHasNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for end, want := range map[string]string{"begin": "", "leave": "watch: context canceled", "term": "not the leader any more"} {

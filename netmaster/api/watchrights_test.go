@@ -34,7 +34,7 @@ func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	}
 }
 
-// looked is a ledger that counts how often somebody looks at it.
+// looked is a ledger that counts its views.
 type looked struct {
 	auth.Ledger
 	times int
@@ -45,8 +45,8 @@ func (s *looked) View(read func(ledger.Reader) error) error {
 	return s.Ledger.View(read)
 }
 
-// Most changes are of objects that a watch tells nothing of: they cost it no look at rights. Before it says anything, a bookmark
-// included, it asks, since who goes on from there is not told of what was before.
+// Most changes are of objects outside of a watch: they cost it no check of rights. Before it sends anything, a
+// bookmark included, it checks, since a client that continues from there does not get earlier changes.
 func TestAWatchAsksForRightsBeforeItTellsSomething(t *testing.T) {
 	b := ready(t)
 	views := &looked{Ledger: b.ledger}
@@ -78,7 +78,8 @@ func TestAWatchAsksForRightsBeforeItTellsSomething(t *testing.T) {
 	}
 }
 
-// A token loses a tenant with the tenant: who watches by it is told to list again, as the deletion was not his to see any more.
+// A token loses a tenant when the tenant is deleted: a watch with it must list again, as it may no longer see the
+// deletion.
 func TestAWatchByATokenIsToldThatItsTenantIsGone(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "DELETE", "networks/red:web", "", 200, "")

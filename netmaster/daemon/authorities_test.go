@@ -63,8 +63,8 @@ func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
 	}
 }
 
-// A follower passes on over TLS, and the leader hears who is asking. One that answers in
-// plain text gets in plain text what came so over the network, and nothing else.
+// A follower forwards over TLS, and the leader gets the client's identity. A leader that answers in plain text
+// gets only requests that came over the network in plain text.
 func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 	addr, p := served(t)
 	plain := httptest.NewServer(named)
@@ -97,8 +97,8 @@ func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 	}
 }
 
-// A follower that has no authorities cannot tell a leader by its certificate: it keeps to itself what nobody could read on
-// the way to it and nobody may read behind it. What has no secret is passed on, as in an open cluster.
+// A follower without CAs cannot verify a leader: it does not forward requests with a secret that were protected on
+// their way to it, as they would not be beyond it. Requests without secrets are forwarded, as in an open cluster.
 func TestAFollowerWithoutAuthoritiesSendsNoSecretInPlainText(t *testing.T) {
 	var reached atomic.Int64
 	leader := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -144,7 +144,7 @@ func TestAFollowerWithoutAuthoritiesSendsNoSecretInPlainText(t *testing.T) {
 	}
 }
 
-// A netmaster with three listeners ends: nobody hears any more that they do.
+// A netmaster with three listeners ends, although by then no goroutine receives the results of the listeners.
 func TestANetmasterWithThreeListenersEnds(t *testing.T) {
 	storetest.Open(t)
 	n := run(t, func(c *Config) {
@@ -198,8 +198,8 @@ func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
 	}
 }
 
-// A certificate of the operator's is shown to who dials its name, that of the cluster to
-// nodes and netmasters, who dial addresses.
+// The operator's certificate is presented to clients that dial its name, the cluster's to nodes and netmasters,
+// which dial addresses.
 func TestACertificateOfOnesOwnIsShownForItsName(t *testing.T) {
 	_, p := served(t)
 	others, err := pki.NewCluster(time.Now())
@@ -268,7 +268,7 @@ func TestAnAgentIsKnownByItsName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// And nobody who asks a netmaster takes a node for one.
+	// Nor does a client of netmasters accept a node as one.
 	if conn, err := tls.Dial("tcp", server.Listener.Addr().String(), p.dialer()); err == nil {
 		conn.Close()
 		t.Error("a node is taken for a netmaster")

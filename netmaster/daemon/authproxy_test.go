@@ -21,9 +21,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// recorded are requests of clients of the original's authenticating proxy, as they have
-// sent them, and what they were told: TOKEN is the one of the login, ID what the answer
-// before has said.
+// recorded are requests of clients of the original's authenticating proxy, as they were sent, and the answers:
+// TOKEN is the token of the login, ID the id in the previous answer.
 var recorded = []struct {
 	method, path, token, body string
 	code                      int

@@ -63,5 +63,5 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 		t.Errorf("%d bytes are held, by %v", bound.held, bound.of)
 	}
 	source = "192.0.2.1"
-	send(rest.MaxApply, read(nil)) // what was answered counts no more
+	send(rest.MaxApply, read(nil)) // answered requests no longer count
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// counted counts how often somebody is looked for.
+// counted counts verifications.
 type counted struct {
 	verifier
 	times atomic.Int32
@@ -44,7 +44,7 @@ func TestACertificateIsVerifiedOnceForItsConnection(t *testing.T) {
 	}
 }
 
-// A connection that is open proves nothing any more when its authority has been replaced.
+// An open connection proves nothing once its CA has been replaced.
 func TestWhoIsTrustedNoMoreIsRefusedOnHisConnection(t *testing.T) {
 	addr, p := served(t)
 	client := nodeClient(t, p)
@@ -141,7 +141,7 @@ func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 	}
 }
 
-// asked notes when somebody is looked for.
+// asked records the time of a verification.
 type asked struct{ at time.Time }
 
 func (a *asked) Identify(_ []*x509.Certificate, now time.Time) (cachedIdentity, error) {
@@ -149,7 +149,7 @@ func (a *asked) Identify(_ []*x509.Certificate, now time.Time) (cachedIdentity, 
 	return cachedIdentity{holds: func(time.Time) bool { return true }}, nil
 }
 
-// Between two readings of the clock since boot, time never goes back; the wall clock may.
+// The monotonic clock never goes back between two readings; the wall clock may.
 func TestAFindingIsOfTheWallClock(t *testing.T) {
 	conn, by := &connection{}, &asked{}
 	conn.secured.Store(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})

@@ -76,8 +76,8 @@ func TestFollowersForwardAndTellTheLeadersView(t *testing.T) {
 	registered(t, "follower", "follower", "leader")
 }
 
-// registered waits until the netmasters of the registry have these roles, in the order of the alphabet. Who begins to
-// lead is registered so a moment later.
+// registered waits until the registered netmasters have these roles, sorted. A new leader is registered as such a
+// moment later.
 func registered(t *testing.T, want ...string) {
 	t.Helper()
 	db := storetest.Connect(t)
@@ -125,7 +125,7 @@ func usurp(t testing.TB) {
 	}
 }
 
-// oldest is the key of the candidate who leads.
+// oldest returns the key of the leading candidate.
 func oldest(t testing.TB, db *objdb.DB) kv {
 	t.Helper()
 	kvs, _, err := db.List(t.Context(), "/contiv.io/lock/"+mastercfg.LeaderLock+"/")
@@ -351,7 +351,8 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 	}
 }
 
-// Of a store that netmaster does not embed, check is told which of the endpoints do not answer: netmaster goes on with the others.
+// With a store that netmaster does not embed, check gets the endpoints that do not answer: netmaster continues
+// with the others.
 func TestEndpointsOfTheStoreThatDoNotAnswerAreInTheStatus(t *testing.T) {
 	gone := "http://" + testkit.FreeAddress()
 	n, _ := leader(t, run(t, func(c *Config) { c.Store.Endpoints = append(c.Store.Endpoints, gone) }))

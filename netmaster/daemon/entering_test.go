@@ -61,7 +61,7 @@ func (s *seat) configure(c *Config) {
 	c.Store, c.API.ClientRate = objdb.Config{Endpoints: []string{member.ClientURL}, Log: testkit.Quiet()}, rate.Inf
 }
 
-// start starts the netmaster. At the end of the test it ends however it can: the last of several finds no majority any more.
+// start starts the netmaster. At the end of the test it may end in any way: the last of several has no majority.
 func (s *seat) start(t *testing.T) *node {
 	t.Helper()
 	n := run(t, s.configure)
@@ -91,7 +91,7 @@ func threeSecure(t *testing.T) ([]*seat, []*node) {
 	return all, nodes
 }
 
-// haveVotes waits until the store serves each netmaster at its own member, all of which have a vote.
+// haveVotes waits until the store serves each netmaster at its own member, and all members have votes.
 func haveVotes(t *testing.T, nodes []*node) {
 	t.Helper()
 	for _, n := range nodes {
@@ -131,18 +131,18 @@ func TestNetmastersFoundAStoreThatSpeaksTLSOnly(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
-// Who goes comes back, and who lacks something enters, or is told what it lacks.
+// A restarted netmaster returns, and one that lacks something joins, or its error says what it lacks.
 func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
 	testkit.TakesLong(t)
 	all, nodes := threeSecure(t)
 
-	// The founder goes and comes back.
+	// The founder is stopped and returns.
 	nodes[0].shut()
 	leader(t, nodes[1:]...)
 	nodes[0] = all[0].start(t)
 	haveVotes(t, nodes)
 
-	// Who has an empty disk and no token founds no other cluster beside this one.
+	// A netmaster with an empty disk and without a token does not found another cluster beside this one.
 	bare := seats(t, 1)[0]
 	bare.security.Join = []string{all[1].addr, all[2].addr}
 	if err := attempt(t, bare); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "there is a cluster already") {
@@ -221,7 +221,7 @@ func netmastersOnly(t *testing.T, all []*seat, n *node) {
 	}
 }
 
-// A netmaster that is killed on its way into a cluster goes on at its next start.
+// A netmaster that is killed while it joins a cluster continues at its next start.
 func TestANetmasterKilledWhileItFoundsTheStoreFoundsOn(t *testing.T) {
 	for name, left := range map[string]func(*seat) error{
 		"a note":                 func(s *seat) error { return s.member.Found() },
@@ -240,7 +240,8 @@ func TestANetmasterKilledWhileItFoundsTheStoreFoundsOn(t *testing.T) {
 	}
 }
 
-// Of netmasters that are started together without tokens the first founds the cluster; the others say what they wait for.
+// Of netmasters started together without tokens the first one founds the cluster; the others report what they wait
+// for.
 func TestOfNetmastersWithoutTokensOneFoundsTheStore(t *testing.T) {
 	second := seats(t, 2)[1]
 	if err := attempt(t, second); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "--join-token-file") {
@@ -337,7 +338,7 @@ func attempt(t *testing.T, s *seat) error {
 	return d.member.tryToEnter(ctx)
 }
 
-// Members that speak TLS belong to a cluster that asks who somebody is.
+// Members with TLS require a cluster with authentication.
 func TestAnOpenClusterIsNotFoundedWithTLS(t *testing.T) {
 	s := seats(t, 1)[0]
 	s.security.Founding = mastercfg.SecurityOpen

@@ -11,8 +11,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The leader removes sessions and join tokens a week after their end, however many there are: who has asked with one, or lists the
-// tokens, is told until then that it has expired. API tokens have names that somebody has given, and stay until he removes them.
+// The leader removes sessions and join tokens a week after they have expired, however many there are: until then
+// requests with them, and the list of tokens, say that they have expired. API tokens have names chosen by users,
+// and remain until they are removed.
 func TestTheLeaderForgetsWhatHasExpired(t *testing.T) {
 	db := storetest.Open(t)
 	etcd, err := db.Client(t.Context())

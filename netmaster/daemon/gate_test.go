@@ -26,7 +26,7 @@ func TestAgentsReachTheStateThroughEveryNetmaster(t *testing.T) {
 	agentsReachTheState(t, time.Minute)
 }
 
-// A node that is removed hears nothing more within a second, where the machine has processors free for it.
+// A removed node receives nothing more after a second, if the machine has free processors.
 func TestLongARemovedNodeHearsNothingMoreWithinASecond(t *testing.T) {
 	testkit.TakesLong(t)
 	agentsReachTheState(t, time.Second)
@@ -81,7 +81,7 @@ func agentsReachTheState(t *testing.T, within time.Duration) {
 			t.Errorf("REST for a client of HTTP/2: %s %s", resp.Proto, resp.Status)
 		}
 	}
-	// Who is removed hears nothing more, from any of them.
+	// A removed node receives nothing more from any of them.
 	if code, answer := exchange(t, root, "DELETE", "http://localhost"+mastercfg.NodesPath+"/h1", ""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, answer)
 	}
@@ -102,7 +102,8 @@ func agentsReachTheState(t *testing.T, within time.Duration) {
 	}
 }
 
-// joined makes a node a member of the cluster of a netmaster, whose machine root asks. It returns what the node shows and believes.
+// joined makes a node a member of the cluster of a netmaster, whose machine root asks. It returns what the node
+// shows and believes.
 func joined(t *testing.T, n *node, root *http.Client, host string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	code, answer := exchange(t, root, "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"node"}`)

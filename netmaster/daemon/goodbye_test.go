@@ -11,7 +11,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Who closes a connection is not held up by a client that does not read: the accepting loop closes those that go for others.
+// Closing a connection does not wait for a client that does not read: the accepting loop closes connections in
+// favour of others.
 func TestAClientThatDoesNotReadIsNotWaitedForWithGoodbye(t *testing.T) {
 	own := httptest.NewTLSServer(http.NotFoundHandler()) // has a certificate
 	defer own.Close()

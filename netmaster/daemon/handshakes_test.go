@@ -37,7 +37,7 @@ func (e elsewhere) Accept() (net.Conn, error) {
 	return &seenFrom{conn, e.machine.Load()}, nil
 }
 
-// seenFrom is a connection that comes from an address, as far as the server can see.
+// seenFrom is a connection with a given remote address for the server.
 type seenFrom struct {
 	net.Conn
 	address *net.TCPAddr
@@ -69,7 +69,7 @@ func newBesieged(t testing.TB) *besieged {
 	return b
 }
 
-// greet has a handshake, with a certificate if there is one, and asks who one is.
+// greet performs a handshake, with a certificate if there is one, and returns the result of the identification.
 func (b *besieged) greet(from string, own ...tls.Certificate) error {
 	b.machine.Store(&net.TCPAddr{IP: net.ParseIP(from), Port: 1})
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: own}}
@@ -117,7 +117,7 @@ func TestOneMachineDoesNotTakeTheHandshakesOfOthers(t *testing.T) {
 	}
 }
 
-// A netmaster comes for all that have asked it: from where one has come there are as many as there like to be.
+// A netmaster forwards for all of its clients: addresses of authenticated netmasters have no limit.
 func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 	b := newBesieged(t)
 	const master, other = "192.0.2.1", "192.0.2.2"
@@ -138,7 +138,7 @@ func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 	}
 }
 
-// Which certificate a netmaster comes with is told when it is another one.
+// The certificate of a netmaster is logged when it changes.
 func TestAnotherCertificateOfANetmasterIsToldOnce(t *testing.T) {
 	b := newBesieged(t)
 	log, told := testkit.Recorded()
@@ -201,8 +201,8 @@ func TestHandshakesAreOfAMachine(t *testing.T) {
 	}
 }
 
-// Only what a netmaster shows after another certificate is one: not what it shows first to a process that has begun, nor what
-// another netmaster shows at the same address.
+// Only what a netmaster shows after another certificate is one: not what it shows first to a process that has
+// begun, nor what another netmaster shows at the same address.
 func TestACertificateIsAnotherOneAfterOne(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -46,7 +46,7 @@ func (c *tenancy) judge(since int64, within time.Duration) {
 	}
 }
 
-// rightsSince are the tenures in each tenant, by user and tenant, and with the role once more.
+// rightsSince returns the tenures in each tenant, by user and tenant, and also by role.
 func (c *tenancy) rightsSince(rev int64) map[string][]tenure {
 	c.Helper()
 	const end = mastercfg.BindingsPrefix + "end"
@@ -75,7 +75,7 @@ func (c *tenancy) rightsSince(rev int64) map[string][]tenure {
 	return nil
 }
 
-// tenure is from which revision on somebody had a role, and to before which one.
+// tenure is the range of revisions in which a user had a role, without the last.
 type tenure struct{ from, to int64 }
 
 // take notes which roles a user has from a revision on.

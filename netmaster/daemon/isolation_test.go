@@ -30,8 +30,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Users of tenants whose objects have equal names work while what they may changes, and leaders go. Afterwards the
-// revisions of the store say what each of them was entitled to, and when.
+// Users of tenants with equal object names work while their rights change, and leaders are killed. Afterwards the
+// revisions of the store show what each of them was entitled to, and when.
 
 func TestNobodySeesOrWritesWhatIsNoMoreHis(t *testing.T) {
 	isolated(t, 4, 10, 600, 1, 5*time.Second) // on a machine that is busy with other tests
@@ -51,7 +51,7 @@ type tenancy struct {
 	tenants []string
 	users   []string
 	stop    chan struct{} // closed when all has been done
-	done    atomic.Int64  // operations that somebody has answered
+	done    atomic.Int64  // answered operations
 	refused atomic.Int64
 
 	unanswered atomic.Int64 // operations, for a leader had gone
@@ -66,7 +66,8 @@ type tenancy struct {
 	removed map[string][]time.Time // by user: when a role was taken away
 }
 
-// sight is an answer, or a line of a watch, or a write: what a user could do only if he had a right in a tenant at some revision.
+// sight is an answer, or a line of a watch, or a write: what a user could do only if he had a right in a tenant at
+// some revision.
 type sight struct {
 	user, tenant, what string
 	from, to           int64
@@ -136,7 +137,7 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 	c.judge(from, within)
 }
 
-// leaderTTL is that of the netmasters: whoever leads after one that was killed waits for the end of its lease.
+// leaderTTL is that of the netmasters: the successor of a killed leader waits for its lease to expire.
 const leaderTTL = 10 * time.Second
 
 // start starts a netmaster; the first one founds the cluster. It returns when one leads.
@@ -259,8 +260,8 @@ func (c *tenancy) revision() int64 {
 	return answer.Header.Revision
 }
 
-// published is a revision that the leader knows of already: what it has written last the store may have while the leader
-// does not know it, and has told nobody.
+// published returns a revision that the leader already knows: its own last write may be in the store before the
+// leader knows it, and has reported it.
 func (c *tenancy) published() int64 { return c.revision() - 1 }
 
 func (c *tenancy) note(s sight) {
@@ -269,15 +270,15 @@ func (c *tenancy) note(s sight) {
 	c.seen = append(c.seen, s)
 }
 
-// enough tells whether something can be learned from what has happened: on a quick machine all operations may be over before many
-// roles were given.
+// enough reports whether the history is long enough: on a fast machine all operations may be over before many
+// roles were granted.
 func (c *tenancy) enough() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.seen) >= 50 && c.refused.Load() >= 50
 }
 
-// operate does one thing as a user, in any tenant, and tells whether it was answered.
+// operate does one operation as a user, in any tenant, and reports whether it was answered.
 func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) bool {
 	tenant := c.tenants[random.IntN(len(c.tenants))]
 	group := fmt.Sprintf("/api/v1/endpointGroups/%s:g%d/", tenant, random.IntN(3))
@@ -309,7 +310,7 @@ func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) b
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
 		c.refused.Add(1)
 		return true
-	case code != http.StatusOK: // of what there is, only who may is told
+	case code != http.StatusOK: // existence is revealed only to users that may see it
 		if code != http.StatusNotFound && code != http.StatusConflict && code != http.StatusPreconditionFailed && code != http.StatusUnprocessableEntity {
 			c.Errorf("%s %s by %s: %d %s", method, path, user, code, answer)
 			return true
@@ -334,7 +335,7 @@ func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) b
 	return true
 }
 
-// watch hears of groups, again and again, until all is done.
+// watch watches groups, again and again, until the operations are over.
 func (c *tenancy) watch(client *http.Client, user string) {
 	for {
 		select {

@@ -80,8 +80,8 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	}
 }
 
-// Netmasters that are vouched for found a cluster, one of them, and the others are given its
-// authorities: nobody makes a token, and all are started alike.
+// Of several netmasters with verified tokens one founds a cluster, and the others get its CAs: no join token is
+// created, and all are started alike.
 func TestNetmastersThatAreVouchedForFoundAClusterTogether(t *testing.T) {
 	storetest.Open(t)
 	var nodes []*node
@@ -117,7 +117,7 @@ func TestNetmastersThatAreVouchedForFoundAClusterTogether(t *testing.T) {
 	leader(t, others...)
 }
 
-// Whoever is to join, and cannot, does not lead, although nobody else does.
+// A netmaster that has to join, but cannot, does not lead, even if there is no leader.
 func TestANetmasterThatIsToJoinDoesNotLead(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -131,8 +131,8 @@ func TestANetmasterThatIsToJoinDoesNotLead(t *testing.T) {
 	}
 }
 
-// One without authorities and without a token lets another one lead that has them: nodes
-// that have joined could not ask it. Where nobody has them it leads, until somebody comes.
+// A netmaster without CAs and without a token leaves leading to one that has them: joined nodes could not verify
+// it. If no netmaster has them it leads, until one registers.
 func TestANetmasterWithoutAuthoritiesLeavesLeadingToOneWithThem(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)

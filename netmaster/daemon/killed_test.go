@@ -24,13 +24,13 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A netmaster that is to be killed is a process of its own: its connections break with whatever is on them, a commit that has been sent
-// may happen or not, and the store keeps its lease until that has ended.
+// A netmaster that is to be killed is a process of its own: its connections break with whatever is on them, a
+// commit that has been sent may happen or not, and the store keeps its lease until that has ended.
 
 // orders is the variable that has the test program be such a netmaster.
 const orders = "BE_NETMASTER"
 
-// order is what it is told, as JSON.
+// order is a command to the process, as JSON.
 type order struct {
 	Name, Addr, Dir, Store string
 	TTL                    time.Duration
@@ -123,7 +123,7 @@ func (m *mortal) leads() bool {
 	return code == http.StatusOK && answer == "leader"
 }
 
-// running tells whether the process has not ended.
+// running reports whether the process has not ended.
 func (m *mortal) running() bool {
 	select {
 	case <-m.ended:

@@ -11,8 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Who is let in is decided by who answers for the cluster; while nobody does, by what was
-// decided lately.
+// The leader decides about access; while there is none, its recent decisions apply.
 func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
 	leads, often := true, false
 	mode := mastercfg.SecurityEnforced

@@ -54,8 +54,8 @@ func believed(s *seat, roots *x509.CertPool, whose map[string]tls.Certificate) (
 	return names
 }
 
-// A member shows other certificates when there are others, and goes on. It takes certificates of other authorities from the
-// step on that says so, until the one that ends it, and keeps what it has.
+// A member presents replaced certificates without a restart. It accepts certificates of another CA from the step
+// that adds it to the one that removes the old one, and keeps its data.
 func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing.T) {
 	s := seats(t, 1)[0]
 	n := s.start(t)
@@ -145,7 +145,7 @@ func makeTenant(client *http.Client, name string) error {
 	return nil
 }
 
-// A write that comes while the member of the leader is started again waits for that.
+// A write that arrives while the leader's member restarts waits for that.
 func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 	s := seats(t, 1)[0]
 	n := s.start(t)
@@ -162,8 +162,9 @@ func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 	}
 }
 
-// An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after the other,
-// which changes nothing, and when they have authorities their members speak TLS, one after the other. Nothing is lost.
+// An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after
+// the other, which changes nothing, and when they have authorities their members speak TLS, one after the other.
+// Nothing is lost.
 func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 	testkit.TakesLong(t)
 	all := seats(t, 3)
@@ -205,7 +206,7 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 		})
 	}
 	netmastersOnly(t, all, nodes[0])
-	nodes[1].shut() // it comes back by what is on its disk
+	nodes[1].shut() // it returns with what is on its disk
 	all[1].security.TokenFile = ""
 	nodes[1] = all[1].start(t)
 	haveVotes(t, nodes)
@@ -214,7 +215,7 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// In a store of three the authorities are replaced while it is written to through each, and nobody is refused.
+// In a store of three, the CAs are replaced during writes through each member, and no write fails.
 func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	testkit.TakesLong(t)
 	_, nodes := threeSecure(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A member of a cluster of an earlier version is plain until there are authorities, whatever its flags say.
-// Whoever looks after its room knows it where it is.
+// A member of a cluster of an earlier version uses plain HTTP until there are CAs, whatever its flags are. The
+// keeper of its space must use its present URL.
 func TestAMemberThatIsStillPlainIsKnownWhereItIs(t *testing.T) {
 	testkit.NeedsMachine(t)
 	secured := func() string { return strings.Replace(testkit.FreeURL(), "http:", "https:", 1) }

@@ -37,15 +37,14 @@ func founding(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 
 func in(mode mastercfg.SecurityMode) func(*Security) { return func(s *Security) { s.Founding = mode } }
 
-// security is what root is told of the mode.
+// security returns root's view of the mode.
 func (n *node) security(cfg Security) string {
 	n.Helper()
 	_, answer := exchange(n.TB.(*testing.T), overSocket(n.TB.(*testing.T), cfg.Socket), "GET", "http://localhost"+mastercfg.SecurityPath, "")
 	return answer
 }
 
-// A new cluster is in the mode that its first leader was told; none has its mode changed by
-// another start.
+// A new cluster gets the mode configured for its first leader; later starts do not change it.
 func TestOnlyANewClusterGetsTheModeOfItsFounding(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := founding(t)
@@ -75,8 +74,8 @@ func TestOnlyANewClusterGetsTheModeOfItsFounding(t *testing.T) {
 	}
 }
 
-// An open cluster on a machine with authorities of before speaks TLS, and gives nobody a token all the same. One that an earlier
-// version has given out ends when the cluster is closed.
+// An open cluster on a machine with CAs from before uses TLS, but still creates no token. A token created by an
+// earlier version ends when the cluster is secured.
 func TestAnOpenClusterWithAuthoritiesGivesNobodyAToken(t *testing.T) {
 	db := storetest.Open(t)
 	before, err := pki.NewCluster(time.Now())
@@ -200,7 +199,7 @@ func TestAnOpenClusterGetsAuthoritiesWhileItServes(t *testing.T) {
 	})
 }
 
-// Who is at the other end decides, not what it says of itself.
+// The address of the client counts, not what it claims.
 func TestWhatAModeMeansForConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode       mastercfg.SecurityMode
@@ -242,7 +241,7 @@ func knownAs(is mastercfg.SecurityMode) *mode {
 	return m
 }
 
-// A netmaster that has just started learns the mode within milliseconds; who asks meanwhile is not refused.
+// A netmaster that has just started learns the mode within milliseconds; requests meanwhile wait.
 func TestAPlainRequestWaitsForTheMode(t *testing.T) {
 	for is, want := range map[mastercfg.SecurityMode]int{mastercfg.SecurityOpen: 200, mastercfg.SecurityEnforced: 403} {
 		synctest.Test(t, func(t *testing.T) {
@@ -258,8 +257,7 @@ func TestAPlainRequestWaitsForTheMode(t *testing.T) {
 	}
 }
 
-// The leader hears from a follower that a request has come over plain HTTP, and from
-// nobody else.
+// Only a follower can tell the leader that a request came over plain HTTP.
 func TestTheLeaderHearsThatARequestWasPlain(t *testing.T) {
 	addr, p := served(t)
 	all := p.authorities()

@@ -38,8 +38,8 @@ func (n *node) told(method, path, body string, headers ...string) (said, error) 
 	return said{resp.StatusCode, string(answer), resp.Header.Get("Location"), resp.Header.Get("Allow"), resp.Header.Get("Content-Type")}, err
 }
 
-// Nobody can tell from an answer which netmaster was asked: what is nonsense to
-// the leader is the same nonsense, and a redirect the same redirect.
+// Answers do not depend on the netmaster that was asked: an invalid request gets the leader's error, and a
+// redirect is the same.
 func TestAFollowerAnswersNonsenseAsTheLeaderDoes(t *testing.T) {
 	db := storetest.Open(t)
 	first, others := leader(t, run(t), run(t))

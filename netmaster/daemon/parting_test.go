@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// holdup is the way to the store; it holds what comes after a text until it may go on.
+// holdup is a connection to the store; it holds everything after a text until it may continue.
 type holdup struct {
 	text          []byte
 	held, release chan struct{}

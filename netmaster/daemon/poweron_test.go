@@ -20,8 +20,8 @@ import (
 
 const day = 24 * time.Hour
 
-// A closed cluster that was switched off for thirty days, so that every certificate has ended,
-// serves its nodes after it is switched on, and nobody touches it.
+// A secured cluster that was switched off for thirty days, so that every certificate has expired, serves its nodes
+// after it is switched on, without intervention.
 func TestAClusterComesBackAfterThirtyDays(t *testing.T) { comesBack(t) }
 
 // It takes seconds more than a new one, where the machine has processors free for it.

@@ -54,8 +54,7 @@ func TestAReadThatWasCutOffIsRepeatedWithTheNextLeader(t *testing.T) {
 	}
 }
 
-// A change that was cut off may have been made: only its sender can tell
-// whether it may be made twice.
+// A change whose forwarding was interrupted may have been made: only its sender knows whether it may be repeated.
 func TestAChangeThatWasCutOffIsNotRepeated(t *testing.T) {
 	for _, method := range []string{"POST", "PUT", "DELETE"} {
 		leader, asked := hangUp(t, 1)
@@ -150,7 +149,7 @@ func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 	}
 }
 
-// An answer has one id, whoever gave it.
+// An answer has one id, whichever netmaster gave it.
 func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	var asked []string
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -41,7 +41,7 @@ func writesDown(t *testing.T, path string, texts ...string) {
 	})
 }
 
-// Who is refused before a leader is asked is written down where that happens, with the reason.
+// A request refused before it reaches a leader is audited where it is refused, with the reason.
 func TestRefusalsBeforeTheRoutesAreWrittenDown(t *testing.T) {
 	enforced := func(t *testing.T) (n *node, path string) {
 		storetest.Open(t)

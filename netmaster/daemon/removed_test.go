@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// asMaster is what a netmaster answers who shows a certificate of another one: the status of a request for the keys, and of one that is
-// passed on for root.
+// asMaster returns the answers of a netmaster to a client with another netmaster's certificate: the status of a
+// request for the keys, and of one forwarded for root.
 func asMaster(t *testing.T, at *node, by pki.Authorities, shown tls.Certificate) (keys, passed string) {
 	t.Helper()
 	client := clientOf(t, []*x509.Certificate{by[pki.API].Certificate}, shown)
@@ -44,7 +44,8 @@ func asMaster(t *testing.T, at *node, by pki.Authorities, shown tls.Certificate)
 	return keys, passed
 }
 
-// A netmaster that was removed is nobody at every netmaster until one joins under the name, and the authorities are replaced without it.
+// The certificate of a removed netmaster is rejected by every netmaster until another one joins with its name, and
+// the CAs are replaced without it.
 func TestANetmasterThatWasRemovedIsNobody(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -112,7 +113,7 @@ func TestANetmasterThatWasRemovedIsNobody(t *testing.T) {
 	}
 }
 
-// Also the netmaster that has founded the cluster, and has joined nobody, can be removed.
+// The founder of the cluster, which has never joined, can be removed, too.
 func TestTheFounderCanBeRemoved(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -137,7 +138,7 @@ func TestTheFounderCanBeRemoved(t *testing.T) {
 		keys, passed := asMaster(t, second, by, shown)
 		return keys == "401" && passed == "401"
 	})
-	// It goes on with what it had, and is not let in again, whatever token it has.
+	// With its old data it is not accepted again, whatever token it has.
 	back := run(t, func(c *Config) {
 		c.Security = cfg
 		c.Security.TokenFile = tokenFile(t, filepath.Join(dir, "netmaster.sock"), "master")
@@ -147,7 +148,7 @@ func TestTheFounderCanBeRemoved(t *testing.T) {
 	}
 }
 
-// A leader that has just started knows from its own ledger who was removed, before it has read the records otherwise.
+// A leader that has just started knows the removed netmasters from its own ledger, before other records are read.
 func TestALeaderKnowsAtOnceWhoWasRemoved(t *testing.T) {
 	opened := storetest.Lead(t, storetest.Open(t))
 	if _, err := opened.Update(t.Context(), func(tx *ledger.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What an enforced cluster would have refused is told whoever leads, also what another one has seen; one that does not
-// answer is named.
+// The leader's report of what an enforced cluster would have refused includes those of other netmasters; one that
+// does not answer is named.
 func TestTheReportIsOfAllWhoHaveLed(t *testing.T) {
 	storetest.Open(t)
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestTheReportIsOfAllWhoHaveLed(t *testing.T) {
 	}
 	db := b.daemon.db
 	other := b.daemon.registered()
-	other[0].Port = 1 // where nobody answers
+	other[0].Port = 1 // without a listener
 	gone, err := db.Register(t.Context(), serviceTTL, other...)
 	if err != nil {
 		t.Fatal(err)

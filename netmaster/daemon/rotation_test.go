@@ -66,8 +66,8 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	}
 }
 
-// Whoever has seen the authorities of before a step does not undo it: neither a renewal, nor
-// another step, nor what was handed over late.
+// Changes based on the CAs before a step do not revert it: neither a renewal, nor another step, nor a late
+// transfer.
 func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	_, p := served(t)
 	seen := p.current.Load()
@@ -93,8 +93,8 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	}
 }
 
-// Authorities that a clock has made that was ahead do not sign yet. They are not switched to: a netmaster that has them on its disk alone
-// starts without certificates.
+// Authorities that a clock has made that was ahead do not sign yet. They are not switched to: a netmaster that has
+// them on its disk alone starts without certificates.
 func TestAuthoritiesThatDoNotSignYetAreNotSwitchedTo(t *testing.T) {
 	_, p := served(t)
 	first := p.authorities()
@@ -133,8 +133,8 @@ func rotate(t *testing.T, at *node, step pki.Step) {
 	}
 }
 
-// A netmaster that was away while authorities were replaced leads with the old ones only while
-// nobody has those of the record. Then it yields, and joins anew with the token in its file.
+// A netmaster that was down while the CAs were replaced leads with the old ones only while no other has those of
+// the record. Then it yields, and joins again with the token in its file.
 func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -219,7 +219,7 @@ func TestTriesToKeepUpAreSpaced(t *testing.T) {
 	})
 }
 
-// What joining cannot mend is no reason to join anew. The log says what helps.
+// A fault that joining cannot repair does not cause another join. The log has the remedy.
 func TestAFollowerWithADamagedKeyringDoesNotJoinAnew(t *testing.T) {
 	store := storetest.Open(t)
 	_, cfg := secured(t)
@@ -254,8 +254,8 @@ func TestAFollowerWithADamagedKeyringDoesNotJoinAnew(t *testing.T) {
 	}
 }
 
-// A netmaster with the authorities and another keyring than the record names leads, where only one
-// without authorities has that keyring: otherwise nobody would.
+// A netmaster with the CAs and a keyring other than the record's leads if only a netmaster without CAs has that
+// keyring: otherwise there would be no leader.
 func TestAuthoritiesAndKeyringOnDifferentNetmasters(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)

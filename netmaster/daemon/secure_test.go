@@ -83,8 +83,8 @@ func exchange(t *testing.T, c *http.Client, method, url, body string) (int, stri
 	return resp.StatusCode, string(answer)
 }
 
-// A cluster gets its authorities once; TLS and plain HTTP are served on one port; root
-// makes a token on the socket, and who has it joins over TLS.
+// A cluster creates its CAs once; TLS and plain HTTP are served on one port; root creates a token on the socket,
+// and its holder joins over TLS.
 func TestASecuredClusterIsJoined(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := secured(t)
@@ -141,7 +141,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 	}
 }
 
-// Nobody who does not ask for it is served otherwise than before.
+// Clients without TLS are served as before.
 func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 	storetest.Open(t)
 	n := run(t)
@@ -156,7 +156,7 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 	}
 }
 
-// named answers with who is asking and how.
+// named answers with the client's identity and how it was authenticated.
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -207,7 +207,7 @@ func serve(t testing.TB, clients verifier, l encrypting) {
 	})
 }
 
-// certificate is one of somebody, for use as a client.
+// certificate returns a client certificate of an identity.
 func certificate(t *testing.T, by *pki.Authority, who identity.Identity, use x509.ExtKeyUsage, at time.Time) tls.Certificate {
 	t.Helper()
 	key, err := pki.NewKey()
@@ -233,7 +233,7 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 	client := x509.ExtKeyUsageClientAuth
 	for name, c := range map[string]struct {
 		own    []tls.Certificate
-		header string // that says who is asking
+		header string // that has the client's identity
 		code   int
 		want   string
 	}{

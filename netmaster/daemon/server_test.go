@@ -93,7 +93,7 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the bound holds", func() bool { return s.conn.count() <= 20 })
 }
 
-// A request whose body does not come is one that is not there yet: its connection goes as a silent one does.
+// A request whose body does not arrive counts as none: its connection is closed like a silent one.
 func TestRequestsThatDoNotEndKeepNobodyOut(t *testing.T) {
 	const limit = 20
 	s, addr := serving(t, limit, nil)
@@ -146,7 +146,8 @@ func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the answer's connection is silent again", func() bool { return s.conn.count() <= 5 })
 }
 
-// Neither connections that say nothing nor requests whose body does not come delay the end, however long they may take.
+// Neither silent connections nor requests whose body does not arrive delay the shutdown, whatever their time
+// limits.
 func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 	storetest.Open(t)
 	n := run(t, func(c *Config) { c.headerLimit, c.requestLimit = time.Hour, time.Hour })

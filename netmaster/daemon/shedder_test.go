@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// from is a connection that comes from an address.
+// from is a connection with a given remote address.
 type from struct {
 	net.Conn
 	ip   string

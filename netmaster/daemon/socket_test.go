@@ -117,10 +117,10 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 	serves()
 }
 
-// nobody is a user who owns nothing.
+// nobody is a user without files.
 const nobody = 65534
 
-// as runs something as another user, who has no rights of root.
+// as calls a function as another user, without root's rights.
 func as(uid int, do func()) {
 	done := make(chan error)
 	go func() {
@@ -154,7 +154,7 @@ func connectAs(t *testing.T, uid int, path string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// The socket is for root: other users do not get to it, and who does get to it is not root by that.
+// The socket is for root: other users cannot connect to it, and a connection alone does not make a client root.
 func TestOnlyRootIsRootOnTheSocket(t *testing.T) {
 	testkit.NeedsMachine(t)
 	db := storetest.Open(t)
@@ -170,7 +170,7 @@ func TestOnlyRootIsRootOnTheSocket(t *testing.T) {
 		}
 		t.Errorf("another user connects: %v", err)
 	}
-	if err := os.Chmod(path, 0o666); err != nil { // somebody has opened it to all
+	if err := os.Chmod(path, 0o666); err != nil { // its mode was opened to all
 		t.Fatal(err)
 	}
 	before := storetest.Dump(t, db)

@@ -44,7 +44,7 @@ func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 		n.daemon.values.turned.Send()
 		return n.daemon.values.status() == "sealed" && sealedIn(t, store) > 0
 	})
-	// One that comes later changes nothing: it does not read what is sealed already.
+	// A later one changes nothing: it cannot read what is already encrypted.
 	blind[0].Opens = false
 	registered.Update(blind...)
 	testkit.Eventually(t, time.Minute, "an older one is registered", func() bool {
@@ -119,7 +119,8 @@ func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 	})
 }
 
-// To store all values anew takes as much room again until the store is compacted: one that is nearly full is not filled by that.
+// Storing all values again takes the same room once more until the store is compacted: it must not fill a store
+// that is nearly full.
 func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
 	store := storetest.Open(t)
 	opened := storetest.Lead(t, store)

@@ -54,8 +54,8 @@ func (v *vouching) start(t *testing.T, s *seat) *node {
 	return n
 }
 
-// Netmasters in pods are started alike, at once, and have a store with TLS together. One whose machine is set up
-// anew is given the keys again, and enters the store when its member of before was removed.
+// Netmasters in pods are started alike, at the same time, and form a store with TLS together. One with a newly set
+// up machine gets the keys again, and joins the store once its former member was removed.
 func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 	testkit.TakesLong(t)
 	v, all, nodes := &vouching{}, seats(t, 3), make([]*node, 3)
@@ -93,8 +93,9 @@ func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
-// All netmasters have lost their data, and what the last leader has published has outlived them: nobody founds another cluster
-// in place of theirs, whoever asks hears why and what to do, and somebody who does it gets a new cluster.
+// All netmasters have lost their data, but what the last leader has published remains: no netmaster founds another
+// cluster in place of theirs, the error has the reason and the remedy, and an operator who follows it gets a new
+// cluster.
 func TestAClusterIsFoundedInPlaceOfALostOneByItsOperatorOnly(t *testing.T) {
 	t.Run("of several", func(t *testing.T) { foundedInPlace(t, seats(t, 2)[0]) })
 	t.Run("of one", func(t *testing.T) { foundedInPlace(t, seats(t, 1)[0]) }) // which comes onto a node without the data
@@ -157,7 +158,8 @@ func readyWith(t *testing.T, v *vouching, s *seat) *node {
 	return n
 }
 
-// One that is away while the other two get TLS hears of them all the same, and gets it when it is back.
+// A member that is down while the other two get TLS learns of their URLs nevertheless, and gets TLS when it
+// returns.
 func TestLongAMemberThatWasAwayGetsTLSAfterTheOthers(t *testing.T) {
 	testkit.TakesLong(t)
 	v, all := &vouching{}, seats(t, 3)
@@ -173,8 +175,8 @@ func TestLongAMemberThatWasAwayGetsTLSAfterTheOthers(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
-// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with https URLs, one
-// after the other.
+// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with
+// https URLs, one after the other.
 func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
 	testkit.TakesLong(t)
 	v, all := &vouching{}, seats(t, 3)
@@ -188,7 +190,7 @@ func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
 		nodes[i] = readyWith(t, v, s)
 	}
 	haveVotes(t, nodes)
-	for _, s := range all { // the others are told that it is at another URL
+	for _, s := range all { // the others learn its other URL
 		testkit.Eventually(t, time.Minute, s.member.Name+" is known by its new URL", func() bool {
 			urls, err := nodes[0].daemon.db.MemberURLs(t.Context())
 			return err == nil && slices.Contains(urls, s.member.PeerURL) && slices.Contains(urls, s.member.ClientURL)

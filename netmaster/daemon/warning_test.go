@@ -16,14 +16,14 @@ import (
 
 const openWarning = "the cluster is open: whoever reaches a netmaster may do everything; netctl security init begins to close it"
 
-// Nobody overlooks for longer than an hour that a cluster is open, and nobody is told so of one that is not.
+// An open cluster logs a warning each hour, any other none.
 func TestAnOpenClusterIsWarnedOfEachHour(t *testing.T) {
 	cfg, err := Config{}.completed()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for is, want := range map[mastercfg.SecurityMode]int{mastercfg.SecurityOpen: 24, mastercfg.SecurityPermissive: 0, mastercfg.SecurityEnforced: 0, "": 0} {
-		synctest.Test(t, func(t *testing.T) { // whose clock goes on when nothing else does
+		synctest.Test(t, func(t *testing.T) { // its clock advances when all goroutines are blocked
 			log, told := testkit.Recorded()
 			d := &Daemon{cfg: cfg, log: log, mode: newMode(log)}
 			if is != "" {
@@ -39,7 +39,7 @@ func TestAnOpenClusterIsWarnedOfEachHour(t *testing.T) {
 	}
 }
 
-// Who leads says so, and the metric says it for as long as it is true.
+// The leader logs that the cluster is open, and the metric shows it for as long as it is.
 func TestWhoLeadsAnOpenClusterSaysSo(t *testing.T) {
 	storetest.Open(t)
 	log, told := testkit.Recorded()

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// held is the mirror of a gate that hears of nothing while a test holds it.
+// held is the mirror of a gate that receives no changes while a test holds it.
 type held struct {
 	*mirror.Mirror
 	sync.Mutex
@@ -33,7 +33,7 @@ func (h *held) WaitRevision(ctx context.Context, rev int64) error {
 	return h.Mirror.WaitRevision(ctx, rev)
 }
 
-// behind is a gate that hears of nothing while a test holds it, and node h1, which it serves.
+// behind returns a gate that receives no changes while a test holds it, and node h1, which it serves.
 func behind(b *bed) (*node, *held) {
 	b.Helper()
 	hold := &held{waits: make(chan int64, 1)}
@@ -98,7 +98,8 @@ func TestAListingWaitsForWhoseRecordsAre(t *testing.T) {
 	}
 }
 
-// A node that comes from another netmaster names a revision that this one has not heard of yet: it waits, and hears what follows.
+// A node that comes from another netmaster sends a revision that this one has not received yet: it waits, and gets
+// the changes after that.
 func TestAWatchOfWhatTheStoreHasIsServedByAGateThatIsBehind(t *testing.T) {
 	b := newBed(t)
 	n, hold := behind(b)
@@ -129,8 +130,8 @@ func TestAWatchOfWhatTheStoreHasIsServedByAGateThatIsBehind(t *testing.T) {
 	}
 }
 
-// Who is removed writes nothing after that, also at a gate that has not heard of it, and whoever has the name then; and reads nothing
-// that is of its nodes.
+// A removed node cannot write any more, also at a gate that has not received the removal, or once another node has
+// its name; and it cannot read its former records.
 func TestWhoIsRemovedHasNothingAtAGateThatHasNotHeard(t *testing.T) {
 	const own = mastercfg.OvsDriverPrefix + "h1"
 	writes := func(b *bed, n *node) (bool, error) {
@@ -165,13 +166,13 @@ func TestWhoIsRemovedHasNothingAtAGateThatHasNotHeard(t *testing.T) {
 	}
 }
 
-// report is what h1 says of endpoint c1 of blue.
+// report returns a host's report on endpoint c1 of blue.
 func (b *bed) report(host string) objdb.Txn {
 	const id = "net.blue-c1"
 	return objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OperEndpointPrefix + id, Value: []byte(text(b, mastercfg.OperEndpointState{ID: id, HomingHost: host}))}}}
 }
 
-// Whoever judges by what is old does not refuse: it is judged once more, by what is.
+// A gate with an outdated state does not refuse: the request is checked again with the present state.
 func TestAReportOfWhatHasJustChangedIsTaken(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -187,7 +188,7 @@ func TestAReportOfWhatHasJustChangedIsTaken(t *testing.T) {
 	}
 }
 
-// Nobody reports of an endpoint, or takes a report back, that has become another's a moment before.
+// A report on an endpoint that has just become another node's can be neither written nor deleted.
 func TestNoReportOfWhatHasJustGone(t *testing.T) {
 	for name, write := range map[string]func(*bed) objdb.Txn{
 		"report": func(b *bed) objdb.Txn { return b.report("h1") },

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// How long a rule takes from being written to being heard of, by a node that reaches etcd itself and by one that
-// does so through a gate: of the same rules, in one run.
+// The time from the write of a rule until a node receives it, for a node that connects to etcd itself and for one
+// behind a gate: with the same rules, in one run.
 func BenchmarkARuleIsHeardOf(bm *testing.B) {
 	b := newBed(bm)
 	b.network("blue", "net")

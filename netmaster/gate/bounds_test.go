@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node reports of endpoints that there are, whether or not it says so itself.
+// A node may report only on existing endpoints, with or without a guard of its own.
 func TestNoReportsOfEndpointsThatAreNot(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())

@@ -32,7 +32,7 @@ func (s *shown) ConnectionState() tls.ConnectionState {
 func (s *shown) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func (s *shown) Close() error         { s.closed.Store(true); return nil }
 
-// A certificate that ends while its connection enters leaves nobody behind.
+// A certificate that expires while its connection is admitted leaves no caller behind.
 func TestACertificateMayEndAtOnce(t *testing.T) {
 	verify := func([]*x509.Certificate, time.Time) (identity.Identity, error) {
 		return identity.Identity{Kind: identity.Node, Name: "h1"}, nil
@@ -66,8 +66,8 @@ func TestACertificateIsJudgedByTheClock(t *testing.T) {
 	}
 }
 
-// What a node has left is its own until it is removed: whoever ends its connections and comes again has no more of it, whatever happens to
-// other nodes meanwhile.
+// A node's budget is kept until the node is removed: reconnecting does not refill it, whatever happens to other
+// nodes meanwhile.
 func TestWhoComesAgainHasNoMoreLeft(t *testing.T) {
 	cs := newCallers(Limits{}.withDefaults())
 	come := func(host string) *caller {

@@ -42,7 +42,7 @@ func manyAddresses(n int) (all []string) {
 	return all
 }
 
-// A registration has as many addresses as an agent tells, and no more, however short they are.
+// A registration may have as many addresses as an agent reports, and no more, however short they are.
 func TestARegistrationHasSoManyAddresses(t *testing.T) {
 	x := newIndex(nil, nil)
 	joins(t, x, "h1", 1, "192.0.2.1")
@@ -59,8 +59,8 @@ func TestARegistrationHasSoManyAddresses(t *testing.T) {
 	}
 }
 
-// An address of one link only is none by which others reach a machine, and behind its percent sign may be any text, which all
-// nodes that hear of it would take over.
+// An address of one link only is none by which others reach a machine, and behind its percent sign may be any
+// text, which all nodes that hear of it would take over.
 func TestARegistrationHasNoZones(t *testing.T) {
 	x := newIndex(nil, nil)
 	joins(t, x, "h1", 1, "192.0.2.1")

@@ -43,8 +43,9 @@ func ranges(t *testing.T) (n int) {
 	return int(f)
 }
 
-// A node may read the whole state once in ten seconds. One that asks for watches of a revision that is still to come has its gate look
-// through all that is stored, again and again, until it gives up: for nothing that the node's budget counts.
+// A node may read the whole state once in ten seconds. One that asks for watches of a revision that is still to
+// come has its gate look through all that is stored, again and again, until it gives up: for nothing that the
+// node's budget counts.
 func TestANodeThatWatchesWhatIsStillToComeHasNobodyReadTheState(t *testing.T) {
 	b := newBed(t)
 	const keys = 20000
@@ -67,8 +68,8 @@ func TestANodeThatWatchesWhatIsStillToComeHasNobodyReadTheState(t *testing.T) {
 		testkit.Eventually(t, time.Minute, "it arrives", func() bool { return f.value(key) == strconv.Quote(began.String()) })
 		return time.Since(began)
 	}
-	// watched is how often the store is asked while the honest node hears of one event after the other, for five seconds,
-	// and how long these take at most.
+	// watched returns how often the store is read while the honest node receives one event after the other for five
+	// seconds, and their longest delay.
 	watched := func() (asked int, longest time.Duration) {
 		before := ranges(t)
 		for began := time.Now(); time.Since(began) < 5*time.Second; {

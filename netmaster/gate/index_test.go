@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Who has seen a tenant before, or may not see it, does not list again for a service of it that hosts lead to; and
-// when the tenant has none any more, nodes do not list at the same moment.
+// A node that has seen a tenant before, or may not see it, does not list again because of a service for hosts in
+// it; and when the tenant has no such service any more, nodes do not list at the same moment.
 func TestNotAllNodesListAtOnce(t *testing.T) {
 	x := newIndex(nil, nil)
 	x.nodes["h1"], x.nodes["h2"], x.nodes["h3"] = mastercfg.Joined{}, mastercfg.Joined{}, mastercfg.Joined{Tenants: []string{"blue"}}
@@ -106,7 +106,7 @@ func TestARegistrationCostsTheSameAmongManyNodes(t *testing.T) {
 	}
 }
 
-// A registration is its last writer's. It counts for nobody when it has gone, or nobody can read it.
+// A registration belongs to its last writer. It counts for no node once it is deleted or cannot be parsed.
 func TestARegistrationCountsForWhoHasIt(t *testing.T) {
 	x := newIndex(nil, nil)
 	a, ofH1 := entryOf(t, "h1", 1)

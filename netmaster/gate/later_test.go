@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A node whose last news was that a record is gone goes on at a netmaster that has never known the record: the store
-// is the one it was.
+// A node whose last event was the deletion of a record can continue at a netmaster that has never had the record:
+// the store is the same.
 func TestANodeGoesOnAtAGateThatBeganLater(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -38,8 +38,9 @@ func TestANodeGoesOnAtAGateThatBeganLater(t *testing.T) {
 	}
 }
 
-// A node whose last news was of a record that was deleted and made again while it did not hear of it goes on: the store is the one
-// it was, whether the node had last heard that the record came or that it went, and at a gate that began later, too.
+// A node whose last event was about a record that was deleted and recreated while it was disconnected can
+// continue: the store is the same, whether that event was a write or a deletion, and also at a gate that began
+// later.
 func TestANodeGoesOnWhenItsLastNewsWasMadeAgain(t *testing.T) {
 	networkKey := mastercfg.NetworkPrefix + mastercfg.NetworkID("blue", "again")
 	for kind, r := range map[string]struct {
@@ -87,8 +88,8 @@ func TestANodeGoesOnWhenItsLastNewsWasMadeAgain(t *testing.T) {
 	}
 }
 
-// A node whose last news was of a tenant that it serves no more goes on at a gate that does not show it that tenant: the store is the
-// one it was, whether it had last heard that the record came or that it went.
+// A node whose last event was about a tenant that it no longer serves can continue at a gate that does not show it
+// that tenant: the store is the same, whether that event was a write or a deletion.
 func TestANodeGoesOnWhenItsLastNewsWasOfATenantThatItServesNoMore(t *testing.T) {
 	rule := mastercfg.PolicyRulePrefix + "blue:web:blue:in:blue:in:1:inRx"
 	network := mastercfg.NetworkPrefix + mastercfg.NetworkID("blue", "late")
@@ -155,8 +156,8 @@ func TestReadsOfThePastDoNotTellWhatAnotherTenantHas(t *testing.T) {
 	}
 }
 
-// Many pods that came and went before a node listed its state do not keep what comes next from it: a node asks about all
-// of them at once, as a gate answers nodeRate requests a second.
+// Many pods that were created and deleted before a node's listing do not delay the next events: a node checks all
+// of them with one request, as a gate answers nodeRate requests a second.
 func TestANodeHearsWhatIsNewSoonAfterItsListing(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())

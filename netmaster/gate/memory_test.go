@@ -37,10 +37,11 @@ type crowdNode struct {
 	Cert, Key []byte
 }
 
-// crowdRuns says that this process is one, and no test.
+// crowdRuns marks a process that runs a crowd, not a test.
 const crowdRuns = "CONTIV_TEST_CROWD"
 
-// runCrowd reads whom it stands for, has all of them follow what agents follow, and hold a lease. It says so, and ends with its input.
+// runCrowd reads the nodes that it represents, and makes all of them follow what agents follow, and hold a lease.
+// It prints when that is so, and ends with its input.
 func runCrowd(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	text, err := lines.ReadBytes('\n')
@@ -87,13 +88,13 @@ func runCrowd(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(out, "ready")
 	_, err = io.Copy(io.Discard, lines)
 	end()
-	_ = following.Wait() // they were told to end
+	_ = following.Wait() // they were cancelled
 	return err
 }
 
 func crowdAddress(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250+1) }
 
-// use is what this process has in use when what is not needed any more is gone.
+// use is the memory in use by this process after garbage collection.
 type use struct{ heap, stacks, goroutines int }
 
 func inUse() use {

@@ -69,7 +69,8 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	}
 }
 
-// Names with dots give the records of two tenants one key, one after the other. What there was of the other one stays his.
+// Because of dots in names, records of two tenants may have the same key, one after the other. Old revisions
+// remain the first tenant's.
 func TestThePastOfAKeyIsWhoseItWasThen(t *testing.T) {
 	b := newBed(t)
 	b.network("b", "web.a")
@@ -108,7 +109,7 @@ func TestThePastOfAKeyIsWhoseItWasThen(t *testing.T) {
 	}
 }
 
-// What is sealed in the store is told to the node that needs it as it was given, and to nobody else.
+// A secret that is encrypted in the store is sent decrypted to the node that needs it, and to no other.
 func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
 	b, keys := newBed(t), keyring.In(t.TempDir())
 	speaker := func(host, place, password string) mastercfg.CfgBgpState {
@@ -194,7 +195,8 @@ func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
 	}
 }
 
-// A node judges by the classes of pods elsewhere, of the tenants that it serves, and is told nothing else of them.
+// A node needs the classes of pods on other nodes, in the tenants that it serves, and gets nothing else about
+// them.
 func TestANodeKnowsTheClassesOfPodsElsewhere(t *testing.T) {
 	b := newBed(t)
 	for _, tenant := range []string{"blue", "red"} {
@@ -263,8 +265,8 @@ func TestPagesAreFilled(t *testing.T) {
 	}
 }
 
-// A tenant that a node comes to serve is there with all that is older; one that it does not serve
-// any more goes after a while.
+// When a node begins to serve a tenant, it gets all of its older records; those of a tenant that it no longer
+// serves are removed after a while.
 func TestAMirrorFollowsWhatANodeServes(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -289,8 +291,8 @@ func TestAMirrorFollowsWhatANodeServes(t *testing.T) {
 	})
 }
 
-// Every node leads to services that hosts reach, and has an endpoint of its own in infra networks; those whose token is not for
-// the tenant do not.
+// Every node leads to services that hosts reach, and has an endpoint of its own in infra networks; those whose
+// token is not for the tenant do not.
 func TestTenantsThatEveryNodeHasAPartInAreServedByAll(t *testing.T) {
 	b := newBed(t)
 	b.network("red", "net")
@@ -317,7 +319,7 @@ func TestTenantsThatEveryNodeHasAPartInAreServedByAll(t *testing.T) {
 	testkit.Eventually(t, soon, "a service that hosts do not reach", func() bool { return !f.has(mastercfg.NetworkPrefix + "net.red") })
 }
 
-// While VLANs are routed, who has an endpoint in one sees all tenants.
+// With routed VLANs, a node with an endpoint in one of them sees all tenants.
 func TestRoutedVLANsAreSharedByTenants(t *testing.T) {
 	b := newBed(t)
 	b.network("red", "net")
@@ -335,8 +337,8 @@ func TestRoutedVLANsAreSharedByTenants(t *testing.T) {
 	testkit.Eventually(t, soon, "it has gone", func() bool { return !f.has(mastercfg.NetworkPrefix + "net.red") })
 }
 
-// Whatever happens, in which order, and whichever gate answers: a mirror has in the end what its node serves, as it is, and
-// nothing of a tenant that the node has never served.
+// Whatever happens, in any order, and whichever gate answers: in the end a mirror has the present records that its
+// node serves, and nothing of a tenant that the node has never served.
 func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 	b := newBed(t)
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
@@ -366,7 +368,7 @@ func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 		case 4:
 			b.put(mastercfg.EndpointGroupPrefix+fmt.Sprintf("g%d:%s", i%7, tenant), mastercfg.EndpointGroupState{TenantName: tenant})
 		}
-		if i == 200 { // one netmaster goes
+		if i == 200 { // one netmaster is stopped
 			gates[0].stop()
 		}
 	}

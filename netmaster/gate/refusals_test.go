@@ -38,7 +38,7 @@ func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	}
 }
 
-// Whoever is not let in costs no more lines, however often he connects.
+// A refused client causes no more than a few lines, however often it connects.
 func TestManyRefusedConnectionsAreCounted(t *testing.T) {
 	logger, written := test.NewNullLogger()
 	g := newBed(t).open(func(c *Config) { c.Log = logger.WithField("component", "gate") })

@@ -32,7 +32,7 @@ func TestNodesReadInTurns(t *testing.T) {
 			order = append(order, who) // by one at a time
 			done()
 		}
-		g.scans <- struct{}{} // somebody reads
+		g.scans <- struct{}{} // another reader is active
 		greedy := newBudget(limits)
 		for range 20 {
 			go read("greedy", greedy)
@@ -48,8 +48,8 @@ func TestNodesReadInTurns(t *testing.T) {
 	})
 }
 
-// A node reads the whole state a few times at once, and from then on as often as somebody has to who connects again and again,
-// however large it is.
+// A node may read the whole state a few times at once, and then as often as a node that reconnects again and again
+// needs to, however large it is.
 func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 	for _, keys := range []int{smallState, 300_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,8 @@ func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 	}
 }
 
-// Reads of a node at the same moment are counted one after the other: none of them is begun before what the others took is known.
+// Reads of a node at the same moment are counted one after the other: none of them is begun before what the others
+// took is known.
 func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := &Gate{scans: make(chan struct{}, scansAtOnce)}, newBudget(Limits{}.withDefaults())
@@ -104,8 +105,8 @@ func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
 	})
 }
 
-// Who reads the registrations of all again and again waits as who reads the state does. Who leads, which netmasters there are, and how the
-// cluster is set up it is told nevertheless, and others are told all.
+// A node that reads all registrations again and again waits like one that reads the state. The leader, the
+// netmasters and the cluster's configuration it gets without waiting, and other nodes get everything.
 func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
 	b := newBed(t)
 	const nodes = 3 * pageSize

@@ -58,7 +58,7 @@ func (s *streams) open() (n int) {
 	return n
 }
 
-// Who watches and does not take what it is told holds nobody up, and is cut off.
+// A watcher that does not read its events delays no other, and is disconnected.
 func TestWhoDoesNotReadWhatItWatchesIsCutOff(t *testing.T) {
 	b := newBed(t)
 	log, told := testkit.Recorded()
@@ -70,7 +70,7 @@ func TestWhoDoesNotReadWhatItWatchesIsCutOff(t *testing.T) {
 	testkit.Eventually(t, soon, "it watches", func() bool { return f.has(mastercfg.GlobalRoot + "begun") })
 	connections, watches := g.Connections(), g.streams.open()
 
-	// One reads, and never says that it has room for more; the other one has room for everything, and reads nothing.
+	// One reads, but never opens the flow-control window; the other one opens it fully, and reads nothing.
 	noRoom, deaf := b.join("h2", []string{"192.0.2.2"}), b.join("h3", []string{"192.0.2.3"})
 	full := noRoom.dial(t, g)
 	watchRaw(t, full, mastercfg.GlobalRoot)

@@ -40,7 +40,8 @@ func TestOnlyNodesEnter(t *testing.T) {
 	if others.all, err = pki.NewCluster(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	// Who is no node of this cluster hears nothing at all, and who is one by his certificate alone is refused what he asks.
+	// A client that is no node of this cluster gets no answer at all, and one that is a node only by its certificate
+	// is refused.
 	for name, own := range map[string]tls.Certificate{
 		"nobody": {}, "a netmaster": b.certificate(identity.Master, "m1"), "a user": b.certificate(identity.User, "eve"),
 		"a node of another cluster": others.certificate(identity.Node, "h1"),
@@ -67,8 +68,8 @@ func TestOnlyNodesEnter(t *testing.T) {
 	}
 }
 
-// The name of a node belongs to one key: who has another one, as one that was stolen before the node got
-// a new one, takes none of the node's connections.
+// The name of a node belongs to one key: the holder of another one, such as a key stolen before the node got a new
+// one, cannot affect the node's connections.
 func TestAnotherKeyTakesNoConnectionOfANode(t *testing.T) {
 	b := newBed(t)
 	g := b.open()
@@ -104,7 +105,7 @@ func TestAnotherKeyTakesNoConnectionOfANode(t *testing.T) {
 	}
 }
 
-// Who is removed hears nothing more, and is told why.
+// A removed node receives nothing more, and gets the reason.
 func TestRemovalEndsStreams(t *testing.T) { removalEndsStreams(t, time.Minute) }
 
 // The streams end within a second, where the machine has processors free for it.
@@ -232,7 +233,7 @@ func talkNonsense(t *testing.T, streams int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 300 { // each of which could have a line
+	for range 300 { // each could cause a line
 		if err := client.ActiveConnection().Invoke(t.Context(), "/of.others/Call", &pb.RangeRequest{}, &pb.RangeResponse{}); status.Code(err) != codes.PermissionDenied {
 			t.Fatalf("a call of nothing that there is: %v", err)
 		}
@@ -280,7 +281,7 @@ func talkNonsense(t *testing.T, streams int) {
 		if reset {
 			select {
 			case <-closed:
-			case <-time.After(pingAfter): // then it ends because nobody answers pings
+			case <-time.After(pingAfter): // from then on it would end for lack of ping replies
 				t.Errorf("the connection on which all streams to %s are reset goes on", open.path)
 			}
 		}
@@ -294,8 +295,8 @@ func talkNonsense(t *testing.T, streams int) {
 		t.Errorf("%d connections", n)
 	}
 	g.stop() // all that is to be written is
-	// The first hundred refusals of a node have a line in the audit log, and then one in ten seconds has; of what else happens to a node
-	// the log has a line in ten seconds.
+	// The first hundred refusals of a node have a line in the audit log, and then one in ten seconds has; of what
+	// else happens to a node the log has a line in ten seconds.
 	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 {
 		t.Errorf("%d lines in the audit log", lines)
 	}

@@ -135,8 +135,8 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			return err
 		}
 	}
-	// etcd's client asks for a watch that is refused once more if it hears of the end of its stream first (the two selects of
-	// Watch in etcd's client/v3/watch.go). Here each is asked for once, and so each line is one too many but the first.
+	// etcd's client repeats a refused watch once if it sees the end of its stream first (the two selects of Watch in
+	// etcd's client/v3/watch.go). Here each is requested once, so that each line after the first is one too many.
 	watch := func(key, end string, change ...func(*pb.WatchCreateRequest)) func(context.Context) error {
 		return func(ctx context.Context) error {
 			create := &pb.WatchCreateRequest{Key: []byte(key), RangeEnd: []byte(end)}

@@ -10,7 +10,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Who shows no identity has the share of his address: of the connection, or as a netmaster that has shown its certificate says.
+// A client without an identity shares the budget of its address: that of the connection, or the one that an
+// authenticated netmaster forwards.
 func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
 	const far = "10.1.1.1:40000"
 	ann, master := identity.Identity{Kind: identity.User, Name: "ann"}, identity.Identity{Kind: identity.Master, Name: "m1"}

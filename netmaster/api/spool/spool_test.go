@@ -60,7 +60,7 @@ func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// One long answer is kept as it is; others meanwhile are compressed.
+// A single long answer is not compressed; concurrent ones are.
 func TestOneLongAnswerIsKeptAsItIs(t *testing.T) {
 	b := NewBudget(8<<20, 8<<20)
 	for range 2 {
@@ -132,7 +132,7 @@ func TestAnErrorLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Few long answers are written at a time; who waits can give up.
+// Few long answers are written at a time; waiting requests can be cancelled.
 func TestAnswersThatAreLongTakeTurns(t *testing.T) {
 	b := NewBudget(64<<20, 64<<20)
 	var mu sync.Mutex
