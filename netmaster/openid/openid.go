@@ -139,8 +139,7 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	}
 	token, err := d.provider.Verifier(&oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}).Verify(ctx, raw)
 	if err != nil {
-		var down *url.Error
-		if errors.As(err, &down) || ctx.Err() != nil { // the keys cannot be had
+		if strings.Contains(err.Error(), fetchingKeys) || ctx.Err() != nil {
 			return Person{}, p.unavailable(err)
 		}
 		return Person{}, p.denied(err)
@@ -151,6 +150,9 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	}
 	return who, nil
 }
+
+// fetchingKeys is in the errors of package oidc if the provider does not tell its keys, of which it keeps only the text.
+const fetchingKeys = "failed to verify signature: fetching keys "
 
 // algorithms are those by which ID tokens may be signed: with the private key of a pair whose
 // public one the provider shows. Whoever knows a public key could make a token of any other.
