@@ -163,15 +163,19 @@ func TestBadLogins(t *testing.T) {
 	// password guesses have to wait; sessions and other users do not
 	session := b.user("eve", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	var header http.Header
-	code := 0
+	code, answer := 0, ""
 	for range 10 {
-		if code, _, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
+		if code, answer, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
 			break
 		}
 		ahead.Add(int64(200 * time.Millisecond))
 	}
 	if code != 429 || header.Get("Retry-After") == "" {
 		t.Errorf("many guesses: %d, Retry-After %q", code, header.Get("Retry-After"))
+	}
+	ahead.Add(int64(400 * time.Millisecond)) // less than half a second is left
+	if code, answer, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code != 429 || !strings.Contains(answer, "wait "+header.Get("Retry-After")+"s") {
+		t.Errorf("a guess before the end of the wait: %d %s, Retry-After %q", code, answer, header.Get("Retry-After"))
 	}
 	b.want(session, "GET", "networks", "", 200, "blue:web")
 	ahead.Add(int64(6 * time.Minute))

@@ -136,8 +136,7 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	}
 	token, err := d.provider.Verifier(&oidc.Config{ClientID: p.config.ClientID, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}).Verify(ctx, raw)
 	if err != nil {
-		var down *url.Error
-		if errors.As(err, &down) || ctx.Err() != nil { // the keys are not available
+		if strings.Contains(err.Error(), fetchingKeys) || ctx.Err() != nil {
 			return Person{}, p.unavailable(err)
 		}
 		return Person{}, p.denied(err)
@@ -148,6 +147,10 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	}
 	return who, nil
 }
+
+// fetchingKeys is part of the errors of package oidc if the keys of the provider are not available: the package wraps
+// only the text of the cause.
+const fetchingKeys = "failed to verify signature: fetching keys "
 
 // algorithms are the accepted signatures of ID tokens: all by a private key, with a published public key. With an
 // HMAC, anyone who knows the public key could make a token.

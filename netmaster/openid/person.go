@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
@@ -64,7 +65,7 @@ func (p *Provider) inTime(token *oidc.IDToken, claims map[string]json.RawMessage
 	}
 	if raw := claims["nbf"]; raw != nil {
 		var begins float64
-		if json.Unmarshal(raw, &begins) != nil || now.Add(clocksDiffer).Before(time.Unix(int64(begins), 0)) {
+		if json.Unmarshal(raw, &begins) != nil || begins > float64(now.Add(clocksDiffer).Unix()) {
 			return errors.New("the ID token is not good yet")
 		}
 	}
@@ -81,7 +82,7 @@ func (p *Provider) name(claims map[string]json.RawMessage) (string, error) {
 	if p.config.NameClaim == emailClaim && string(claims[verifiedClaim]) != "true" && string(claims[verifiedClaim]) != `"true"` {
 		return "", fmt.Errorf("the address %.100q is not verified", name)
 	}
-	if len(name) > longestName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+	if len(name) > longestName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError }) {
 		return "", fmt.Errorf("claim %s: the name %.100q has more than %d bytes, or other characters than can be seen", p.config.NameClaim, name, longestName)
 	}
 	return mastercfg.OpenIDPrefix + name, nil

@@ -3,6 +3,7 @@ package logins
 import (
 	"cmp"
 	"crypto/sha256"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -180,7 +181,8 @@ func (l *Logins) providerFailed(err error) error {
 
 // tooManyGuesses returns the refusal of a client that has to wait before its next attempt.
 func tooManyGuesses(wait time.Duration) rest.Denial {
-	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), Status: http.StatusTooManyRequests, Wait: wait}
+	seconds := time.Duration(math.Ceil(wait.Seconds())) * time.Second // as Retry-After says
+	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", seconds), Status: http.StatusTooManyRequests, Wait: wait}
 }
 
 func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
