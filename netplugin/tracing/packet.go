@@ -88,6 +88,9 @@ func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, as
 	if to.address.Is6() {
 		subnet, gateway = network.Subnet6, network.Gateway6
 	}
+	if group, is := groupMAC(to.address); is {
+		return group, false, nil
+	}
 	near, bridged := subnet.Contains(to.address), from.Mode.Bridged()
 	switch {
 	case near && to.endpoint.ID != "":
@@ -105,6 +108,20 @@ func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, as
 		}
 	}
 	return receiver, false, fault.New(fault.Invalid, "%s is outside of network %s, whose gateway is no endpoint", to.address, from.Network)
+}
+
+// groupMAC returns the destination MAC of packets to many: a multicast address, or the broadcast address 255.255.255.255.
+func groupMAC(to netip.Addr) (group [6]byte, is bool) {
+	low := to.As16()
+	switch {
+	case to.Is4() && to.IsMulticast():
+		return [6]byte{0x01, 0x00, 0x5e, low[13] & 0x7f, low[14], low[15]}, true // RFC 1112, 6.4
+	case to.Is6() && to.IsMulticast():
+		return [6]byte{0x33, 0x33, low[12], low[13], low[14], low[15]}, true // RFC 2464, 7
+	case to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, true
+	}
+	return group, false
 }
 
 // ipFields returns the fields of an IP packet after its MACs.
@@ -130,9 +147,10 @@ func neighbourFields(sender [6]byte, source, asked netip.Addr) string {
 		return fmt.Sprintf("arp,dl_src=%s,dl_dst=ff:ff:ff:ff:ff:ff,arp_op=1,arp_sha=%s,arp_spa=%s,arp_tpa=%s", mac(sender), mac(sender), source, asked)
 	}
 	low := asked.As16()
-	group := netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: low[13], 14: low[14], 15: low[15]}) // RFC 4291, 2.7.1
+	all := netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: low[13], 14: low[14], 15: low[15]}) // RFC 4291, 2.7.1
+	group, _ := groupMAC(all)
 	return fmt.Sprintf("icmp6,dl_src=%s,dl_dst=%s,nw_ttl=255,ipv6_src=%s,ipv6_dst=%s,icmpv6_type=135,icmpv6_code=0,nd_target=%s,nd_sll=%s",
-		mac(sender), mac([6]byte{0x33, 0x33, 0xff, low[13], low[14], low[15]}), source, group, asked, mac(sender))
+		mac(sender), mac(group), source, all, asked, mac(sender))
 }
 
 func mac(m [6]byte) string { return strings.ToLower(net.HardwareAddr(m[:]).String()) }

@@ -287,6 +287,8 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"nobody has the address", hops.Dropped, "no neighbour", tracing.Query{From: web1.ID, To: "10.1.0.77", Protocol: "tcp", Port: 80}},
 		{"nobody has the address of IPv6", hops.Dropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
 		{"nobody has it anywhere", hops.Dropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
+		{"what nobody routes", hops.Dropped, "multicast", tracing.Query{From: web1.ID, To: "224.0.0.251", Protocol: "udp", Port: 5353}},
+		{"what nobody routes, over IPv6", hops.Dropped, "multicast", tracing.Query{From: web1.ID, To: "ff02::fb", Protocol: "udp", Port: 5353}},
 		{"a ping for the gateway", hops.Answered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
 		{"from a port that is slowed down", hops.Delivered, "", tracing.Query{From: slow1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
 		{"and a ping for the gateway from there", hops.Answered, "", tracing.Query{From: slow1.ID, To: "10.1.0.254", Protocol: "icmp"}},
@@ -379,6 +381,8 @@ func TestInBridgedNetworksTheNextMACIsTheRightOne(t *testing.T) {
 		{"a service", cable1.ID, "10.24.0.200", "tcp", hops.Unknown, "", ""},
 		{"a protocol that it does not serve", cable1.ID, "10.24.0.200", "udp", hops.Dropped, "no provider", ""},
 		{"a ping for it", cable1.ID, "10.24.0.200", "icmp", hops.Answered, "", ""},
+		{"all that listen to an address", cable1.ID, "224.0.0.251", "udp", hops.Unknown, "", ""},
+		{"everybody", cable1.ID, "255.255.255.255", "udp", hops.Unknown, "", ""},
 		{"the name server", cable1.ID, "169.254.0.1", "icmp", hops.Answered, "", ""},
 		{"the gateway, which is somebody's outside", yard1.ID, "10.25.0.254", "tcp", hops.Unknown, "", ""},
 	} {

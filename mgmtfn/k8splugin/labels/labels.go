@@ -10,9 +10,12 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Identity is the tenant, network and group of a container, with its requested addresses and ports.
@@ -45,8 +48,17 @@ type Source interface {
 // network and group, then the defaults.
 type Call struct{}
 
-// Identify never fails.
+// Identify refuses what has our prefix and is not known: a container whose group is misspelt would have no policy.
 func (Call) Identify(_ context.Context, args netconf.Args, conf *netconf.Conf) (Identity, error) {
+	known := []string{mastercfg.TenantLabel, mastercfg.NetworkLabel, mastercfg.GroupLabel}
+	if key := args.Unknown(ofContiv, append(known, containerLabels)...); key != "" {
+		return Identity{}, fault.New(fault.Invalid, "CNI_ARGS: %q is unknown: want IO_CONTIV_TENANT, IO_CONTIV_NETWORK, IO_CONTIV_NET_GROUP or %s, and a value", key, containerLabels)
+	}
+	for _, l := range conf.Args.CNI.Labels {
+		if strings.HasPrefix(l.Key, ofContiv) && !slices.Contains(known, l.Key) {
+			return Identity{}, fault.New(fault.Invalid, "network configuration %q: args.cni.labels: %q is unknown: want %s", conf.Name, l.Key, strings.Join(known, ", "))
+		}
+	}
 	return resolve(conf, args.Label, conf.Label), nil
 }
 

@@ -19,7 +19,7 @@ func TestArgumentsAreSplitAtSemicolonAndFirstEqualsSign(t *testing.T) {
 		"A=1;B=2":           {"A": "1", "B": "2"},
 		"A=1;B=2;":          {"A": "1", "B": "2"},
 		"A=x=y;B=":          {"A": "x=y", "B": ""},
-		`A="quoted";=v;B`:   {"A": `"quoted"`},
+		`A="quoted";=v;B`:   {"A": `"quoted"`, "B": ""},
 		"A=1;A=2":           {"A": "2"},
 		"IgnoreUnknown=1":   {"IgnoreUnknown": "1"},
 		" A=1 ; B =2":       {"A": "1 ", "B": "2"},
