@@ -157,6 +157,9 @@ func (w *world) owner(object pipeline.Object) string {
 	if key.Kind == pipeline.KindEpoch || !w.isOwnObject(object) {
 		return string(key.Kind)
 	}
+	if key.Kind == pipeline.KindTierRule { // the number in the record is not that of a rule of the policy
+		key.ID, _, _ = strings.Cut(key.ID, "#")
+	}
 	return string(key.Kind) + " " + key.ID
 }
 

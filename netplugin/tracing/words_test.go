@@ -19,7 +19,7 @@ func TestObjectsOfKubernetesAreToldToTheirTenant(t *testing.T) {
 		{pipeline.Service{ID: "k8s/shop/web", VRF: 3}, "service"},
 		{pipeline.Service{ID: "k8s/shop/web", VRF: pipeline.SharedVRF}, "service"},
 		{pipeline.Service{ID: "web:red", VRF: pipeline.SharedVRF}, "service web:red"},
-		{pipeline.TierRule{ID: "shop/p", Subjects: []uint16{6, 7}}, "tier rule shop/p"},
+		{pipeline.TierRule{ID: "shop/p#2", Subjects: []uint16{6, 7}}, "tier rule shop/p"},
 		{pipeline.TierRule{ID: "shop/p", Subjects: []uint16{8}, Peers: []uint16{7}}, "tier rule"},
 		{pipeline.FloodSet{Network: "web.blue"}, "flood set"},
 		{pipeline.Epoch{}, "epoch"},
