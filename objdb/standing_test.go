@@ -61,8 +61,9 @@ func TestALateAnswerDoesNotCount(t *testing.T) {
 	if s.history != 1 {
 		t.Errorf("saw %d histories after the first", s.history)
 	}
+	before := s.ask()
 	s.noteDisconnect()
-	if s.answered(late, answer(11)); s.certain {
+	if s.answered(before, answer(6)); s.certain {
 		t.Error("certain by an answer to a question from before the loss")
 	}
 	if s.answered(s.ask(), answer(6)); !s.certain {

@@ -103,6 +103,39 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 	}
 }
 
+// A plan that writes waits for the changes that are not stored yet, of the keys that it has read, also in a range: otherwise followers
+// would see what follows from a change before the change.
+func TestAPlanWaitsForWhatItHasReadOfADecidedOne(t *testing.T) {
+	d := newDecided(5, 4, "/progress")
+	d.add(change{key: state + "of/b", delete: true})
+	for name, c := range map[string]struct {
+		read, write string
+		want        verdict
+	}{
+		"a range with the key":           {"of/", "other", blocked},
+		"another range":                  {"off/", "other", taken},
+		"a range with it, to be read":    {"of/", "", taken},
+		"nothing, and it is written":     {"", "of/b", blocked},
+		"nothing, another one is":        {"", "of/a", taken},
+		"a range that the key begins so": {"of/b/", "other", taken},
+	} {
+		g := newPlanning()
+		g.waits = d
+		got, err := g.add(t.Context(), func(tx *Tx) error {
+			if c.read != "" {
+				tx.Range(state+c.read, func(string, []byte) bool { return true })
+			}
+			if c.write != "" {
+				tx.Put(state+c.write, []byte("x"))
+			}
+			return nil
+		})
+		if got != c.want || err != nil {
+			t.Errorf("%s: verdict %d, want %d, %v", name, got, c.want, err)
+		}
+	}
+}
+
 // A transaction of a journal that arrives late must not overwrite later writes.
 func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 	l, db, _ := newLedger(t)

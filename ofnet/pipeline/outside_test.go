@@ -158,7 +158,16 @@ func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
 	if got := n.verdict(t, in); !strings.Contains(got, strconv.Itoa(int(port))) {
 		t.Errorf("from the world: %s", got)
 	}
+	out6 := with(out, func(p *packet) { p.from, p.to = web1.IPv6, beyond[1] })
+	if got := n.verdict(t, out6); !strings.Contains(got, strconv.Itoa(int(host))) {
+		t.Errorf("to the world by IPv6: %s", got)
+	}
 	for name, odd := range map[string]packet{
+		"an address of IPv6 of the own network":         with(out6, func(p *packet) { p.to = addr("fd00:1::77") }),
+		"an address of IPv6 of another network":         with(out6, func(p *packet) { p.to = addr("fd00:2::77") }),
+		"the private address of IPv6 of another":        with(out6, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix6, c.pod(db1).port) }),
+		"the loopback address of IPv6":                  with(out6, func(p *packet) { p.to = addr("::1") }),
+		"multicast of IPv6":                             with(out6, func(p *packet) { p.to = addr("ff0e::1") }),
 		"an address of the own network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.1.77") }),
 		"an address of another network that nobody has": with(out, func(p *packet) { p.to = addr("10.1.2.77") }),
 		"the private address of another":                with(out, func(p *packet) { p.to = OutsideAddress(wayOut.Prefix, c.pod(db1).port) }),

@@ -151,6 +151,9 @@ func TestWhatStandsInForWhatFollowsFromWhatThereIs(t *testing.T) {
 	if a, p := few.Moved(NewStandIns(addresses[:1], ports[1:2])); len(a) != 1 || a[0] != addresses[1] && a[0] != addresses[0] || len(p) != 1 {
 		t.Errorf("moved are %v and %v", a, p)
 	}
+	if a, p := NewStandIns(addresses[:1], ports[1:2]).Moved(few); len(a) != 1 || a[0] != addresses[1] || len(p) != 1 || p[0] != ports[0] {
+		t.Errorf("removed are %v and %v", a, p)
+	}
 	if got := few.Balancers(); len(got) != 2 || got[1].Less(got[0]) {
 		t.Errorf("addresses that have one: %v", got)
 	}

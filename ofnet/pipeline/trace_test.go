@@ -21,12 +21,15 @@ type packet struct {
 }
 
 func (p packet) String() string {
-	kind := cmp.Or(p.kind, "udp")
+	kind, ip := cmp.Or(p.kind, "udp"), "nw"
+	if p.from.Is6() {
+		kind, ip = cmp.Or(p.kind, "udp6"), "ipv6"
+	}
 	if !strings.Contains(kind, "nw_ttl") {
 		kind += ",nw_ttl=64" // the default is 0, and such a packet is not routed
 	}
-	text := fmt.Sprintf("%s,in_port=%d,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s", kind,
-		p.inPort, net.HardwareAddr(p.src[:]), net.HardwareAddr(p.dst[:]), p.from, p.to)
+	text := fmt.Sprintf("%s,in_port=%d,dl_src=%s,dl_dst=%s,%s_src=%s,%s_dst=%s", kind,
+		p.inPort, net.HardwareAddr(p.src[:]), net.HardwareAddr(p.dst[:]), ip, p.from, ip, p.to)
 	if p.vni != 0 {
 		sender := cmp.Or(p.node, vtep2)
 		text += fmt.Sprintf(",tun_id=%d,tun_src=%s,tun_dst=%s", p.vni, sender, map[bool]netip.Addr{true: vtep2, false: vtep1}[sender == vtep1])
