@@ -43,18 +43,28 @@ func setDirectory(s *session) error {
 	if err != nil {
 		return err
 	}
-	err = s.client.ChangeDirectory(s.ctx, config)
-	if fault.Is(err, fault.NotFound) {
-		if config.Port == nil {
-			port := ldapsPort
-			if given(config.StartTLS) {
-				port = ldapPort
-			}
-			config.Port = &port
-		}
+	stored, err := s.client.Directory(s.ctx)
+	isNew := fault.Is(err, fault.NotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if port, other := defaultPorts(given(config.StartTLS)); config.Port == nil && (isNew || config.StartTLS != nil && given(stored.Port) == other) {
+		config.Port = &port
+	}
+	if isNew {
 		err = s.client.SetDirectory(s.ctx, config)
+	} else {
+		err = s.client.ChangeDirectory(s.ctx, config)
 	}
 	return s.done("Set the LDAP directory", err)
+}
+
+// defaultPorts returns the default port with StartTLS, or without, and that of the other way.
+func defaultPorts(startTLS bool) (port, other int) {
+	if startTLS {
+		return ldapPort, ldapsPort
+	}
+	return ldapsPort, ldapPort
 }
 
 // directory returns the configuration that the flags describe.

@@ -26,7 +26,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		"interface":        {inPod("ip", "link", "del", "eth0"), "interface eth0 is missing"},
 		"interface down":   {inPod("ip", "link", "set", "eth0", "down"), "interface eth0 is down"},
 		"hardware address": {inPod("ip", "link", "set", "eth0", "address", "02:00:00:00:00:01"), "hardware address is 02:00:00:00:00:01, not 02:02:0a:01:00:02"},
-		"mtu":              {inPod("ip", "link", "set", "eth0", "mtu", "1400"), "MTU is 1400, not 1450"},
+		"mtu":              {inPod("ip", "link", "set", "eth0", "mtu", "1500"), "MTU is 1500, more than 1450"},
 		"address":          {inPod("ip", "addr", "del", "10.1.0.2/16", "dev", "eth0"), "address 10.1.0.2/16 is missing"},
 		"address 6":        {inPod("ip", "addr", "del", "fd01::2/64", "dev", "eth0"), "address fd01::2/64 is missing"},
 		"route":            {inPod("ip", "route", "del", "default"), "default route via 10.1.0.1 is missing"},
@@ -51,8 +51,9 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 			netns := fakenode.NewNamespace(t)
 			do(t, node, request(cniwire.Add, "pod", netns, ""))
 			t.Cleanup(func() { do(t, node, request(cniwire.Del, "pod", netns, "")) })
-			// What a plugin behind us may add.
+			// What a plugin behind us may add or change.
 			fakenode.InNamespace(t, netns, "ip", "addr", "add", "192.0.2.1/32", "dev", "eth0")
+			fakenode.InNamespace(t, netns, "ip", "link", "set", "eth0", "mtu", "1400")
 			do(t, node, request(cniwire.Check, "pod", netns, ""))
 			c.damage(t, node, netns)
 			e := refused(t, node, request(cniwire.Check, "pod", netns, ""), 103)
