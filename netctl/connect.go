@@ -65,6 +65,9 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
 	cfg.Warn = func(text string) { fmt.Fprintf(errOut, "warning: %s\n", printable(text)) }
 	stored, damaged := credentials.Load(credentials.File())
+	if err := credentials.Exposed(credentials.File()); err != nil {
+		cfg.Warn(err.Error())
+	}
 	cfg.Authorities = stored.Authorities(cfg.URLs...)
 	switch given := cmd.String("token"); {
 	case given != "":

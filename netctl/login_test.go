@@ -2,6 +2,7 @@ package netctl
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +54,21 @@ func TestALoginCountsForLaterCommands(t *testing.T) {
 	wantOutcome(t, "after", typing(t, url, "tenant ls -q", ""), outcome{})
 	wantOutcome(t, "logout", typing(t, url, "logout", ""), outcome{stdout: "Logged out of " + url + "\n"})
 	wantOutcome(t, "afterwards", typing(t, url, "tenant ls -q", ""), denied)
+}
+
+// The original's file may be readable by others.
+func TestCredentialsThatOthersMayReadOrChangeAreTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	t.Setenv("NETCTL_CONFIG", path)
+	url := startProxy(t)
+	typing(t, url, "login --password-stdin", "ann\nsecret\n")
+	for _, mode := range []os.FileMode{0o644, 0o620} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		wantOutcome(t, mode.String(), typing(t, url, "tenant ls -q", ""),
+			outcome{stderr: fmt.Sprintf("warning: credentials %s: others may read or change it (mode %04o): run chmod 600 %[1]s\n", path, mode)})
+	}
 }
 
 func TestALogoutKeepsTheTokenThatCountsForOtherServers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/urfave/cli/v3"
 	"sigs.k8s.io/yaml"
@@ -93,9 +94,9 @@ func bracketed(value any) string { return fmt.Sprint(value) }
 // printable replaces characters that control the terminal in stored texts.
 func printable(text string) string { return strings.Map(steering, text) }
 
-// steering returns a question mark for characters that control terminals.
+// steering returns a question mark for characters that control terminals, or the direction of text.
 func steering(r rune) rune {
-	if r < ' ' || r >= 0x7f && r < 0xa0 {
+	if r < ' ' || r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) {
 		return '?'
 	}
 	return r

@@ -25,7 +25,7 @@ func TestWarningsOfNetmasterAreTold(t *testing.T) {
 
 // Why a server refuses, whoever has a part in that, does not steer the terminal either.
 func TestWhatAServerRefusesWithDoesNotSteerTheTerminal(t *testing.T) {
-	for _, answer := range []string{"no\x1b[2J room\u009b31m\nat all", `{"code":500,"reason":"internal","message":"no\u001b[2J room\u009b31m\nat all","details":["one\u001b[2J"]}`} {
+	for _, answer := range []string{"no\x1b[2J room\u009b31m\nat\u202e all", `{"code":500,"reason":"internal","message":"no\u001b[2J room\u009b31m\nat\u202e all","details":["one\u001b[2J"]}`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if strings.HasPrefix(answer, "{") {
 				w.Header().Set("Content-Type", "application/problem+json")
@@ -35,7 +35,7 @@ func TestWhatAServerRefusesWithDoesNotSteerTheTerminal(t *testing.T) {
 		}))
 		defer server.Close()
 		got := run(t, server.URL, "tenant ls")
-		if got.code == 0 || !strings.Contains(got.stderr, "error: no?[2J room?31m\n") || strings.ContainsAny(got.stderr, "\x1b\u009b") {
+		if got.code == 0 || !strings.Contains(got.stderr, "error: no?[2J room?31m\n") || strings.ContainsAny(got.stderr, "\x1b\u009b\u202e") {
 			t.Errorf("%s: %d, %q", answer, got.code, got.stderr)
 		}
 	}

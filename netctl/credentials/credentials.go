@@ -61,6 +61,16 @@ func Load(path string) (Store, error) {
 	return s, nil
 }
 
+// Exposed returns an error if others than the owner may read or change a file: they may use its tokens, or have its
+// owner trust another server. A missing file is not exposed.
+func Exposed(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return fmt.Errorf("credentials %s: others may read or change it (mode %04o): run chmod 600 %[1]s", path, info.Mode().Perm())
+}
+
 // For returns the token for a server; empty: none.
 func (s Store) For(server string) string {
 	return cmp.Or(s.Servers[server].Token, s.Token)

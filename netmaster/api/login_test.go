@@ -163,9 +163,9 @@ func TestBadLogins(t *testing.T) {
 	// password guesses have to wait; sessions and other users do not
 	session := b.user("eve", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	var header http.Header
-	code, answer := 0, ""
+	code := 0
 	for range 10 {
-		if code, answer, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
+		if code, _, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
 			break
 		}
 		ahead.Add(int64(200 * time.Millisecond))
@@ -174,7 +174,8 @@ func TestBadLogins(t *testing.T) {
 		t.Errorf("many guesses: %d, Retry-After %q", code, header.Get("Retry-After"))
 	}
 	ahead.Add(int64(400 * time.Millisecond)) // less than half a second is left
-	if code, answer, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code != 429 || !strings.Contains(answer, "wait "+header.Get("Retry-After")+"s") {
+	code, answer, header := b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`)
+	if code != 429 || !strings.Contains(answer, "wait "+header.Get("Retry-After")+"s") {
 		t.Errorf("a guess before the end of the wait: %d %s, Retry-After %q", code, answer, header.Get("Retry-After"))
 	}
 	b.want(session, "GET", "networks", "", 200, "blue:web")
