@@ -313,3 +313,26 @@ func TestGarbageCollectionDropsWhatTheRuntimeDoesNotList(t *testing.T) {
 	do(t, node, request(cniwire.Del, "foreign", "", ""))
 	node.NothingLeft(t)
 }
+
+// A container that was added again since the runtime made its list is not the one that the list lacks.
+func TestGarbageCollectionLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	do(t, node, request(cniwire.Add, "first", fakenode.NewNamespace(t), ""))
+	do(t, node, request(cniwire.Add, "second", fakenode.NewNamespace(t), ""))
+	again := fakenode.NewNamespace(t)
+	var begun atomic.Bool
+	node.Cluster.Watch(func(call string) {
+		if call == fakenode.DeleteEndpoint && begun.CompareAndSwap(false, true) { // the first one's, while the second one waits for its turn
+			do(t, node, request(cniwire.Del, "second", "", ""))
+			do(t, node, request(cniwire.Add, "second", again, ""))
+		}
+	})
+	do(t, node, cniwire.Request{Command: cniwire.GC, Stdin: []byte(`{"cniVersion": "1.1.0", "name": "contiv-net", "cni.dev/valid-attachments": []}`)})
+	if endpoints, err := node.Cluster.Endpoints(); err != nil || len(endpoints) != 1 || endpoints[0] != "default-net.default-second" {
+		t.Errorf("endpoints %v, %v", endpoints, err)
+	}
+	do(t, node, request(cniwire.Check, "second", again, ""))
+	do(t, node, request(cniwire.Del, "second", "", ""))
+	node.NothingLeft(t)
+}

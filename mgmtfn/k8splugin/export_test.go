@@ -11,3 +11,6 @@ var AcceptDeletion = (*Server).acceptDeletion
 
 // IsGone tells whether the container of an attachment is gone.
 var IsGone = isGone
+
+// UndoMissed undoes an attachment that was found to be gone.
+var UndoMissed = (*Server).undoMissed

@@ -3,6 +3,7 @@ package k8splugin_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -210,6 +211,57 @@ func TestOnlyWhatNoContainerUsesIsReclaimed(t *testing.T) {
 	if err := server.Reclaim(t.Context(), "default-net.default-unknown"); err != nil {
 		t.Errorf("reclaim of what nobody knows: %v", err)
 	}
+}
+
+// Where it cannot be told whether a container is gone, it counts as there: its address would become another's.
+func TestAnEndpointIsNotReclaimedOfAContainerOfWhichNothingCanBeTold(t *testing.T) {
+	node := fakenode.NewNode(t)
+	server, err := k8splugin.New(node.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns, folder := fakenode.NewNamespace(t), filepath.Join(t.TempDir(), "netns")
+	if err := os.Symlink(filepath.Dir(netns), folder); err != nil {
+		t.Fatal(err)
+	}
+	do(t, node, request(cniwire.Add, "pod", filepath.Join(folder, filepath.Base(netns)), ""))
+	fakenode.EndNamespace(t, netns)
+	fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
+	if err := errors.Join(os.Remove(folder), os.WriteFile(folder, nil, 0o600)); err != nil { // so that the path leads nowhere
+		t.Fatal(err)
+	}
+	if user, err := server.User(podEndpoint); user != "pod@eth0" || err == nil {
+		t.Errorf("user %q, %v", user, err)
+	}
+	if err := server.Reclaim(t.Context(), podEndpoint); err == nil || !knows(t, node, podEndpoint) {
+		t.Errorf("it is reclaimed: %v", err)
+	}
+	do(t, node, request(cniwire.Del, "pod", "", ""))
+	node.NothingLeft(t)
+}
+
+// Who asks for the undoing of an attachment may give up: what was begun is done all the same.
+func TestWhatIsBegunToBeUndoneIsUndone(t *testing.T) {
+	node := fakenode.NewNode(t)
+	cfg := node.Config()
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg.Master = punctual{cfg.Master}
+	cfg.Limits.RetryMin, cfg.Limits.RetryMax = time.Hour, time.Hour // not by the worker
+	server, err := k8splugin.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	fakenode.EndNamespace(t, netns)
+	fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
+	cancel()
+	if err := server.Reclaim(ctx, podEndpoint); err != nil {
+		t.Errorf("reclaim: %v", err)
+	}
+	node.NothingLeft(t)
 }
 
 // An ADD that nobody knows of yet has said which endpoint it is about.

@@ -45,6 +45,36 @@ func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
 	node.NothingLeft(t)
 }
 
+// A container of the same name may have come since the other one was missed: it is not the one that was gone.
+func TestOnlyTheContainerThatWasMissedIsUndone(t *testing.T) {
+	node := fakenode.NewNode(t)
+	server, err := k8splugin.New(node.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns := fakenode.NewNamespace(t)
+	do(t, node, request(cniwire.Add, "pod", netns, ""))
+	known, _, err := attachment.Open(node.StateDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := known.Select(func(*attachment.Record) bool { return true })[0]
+	former.Since = former.Since.Add(-time.Minute)
+	k8splugin.UndoMissed(server, t.Context(), former, "a namespace was gone")
+	fakenode.InNamespace(t, netns, "ping", "-c1", "-W30", "10.1.0.1")
+	do(t, node, request(cniwire.Check, "pod", netns, ""))
+
+	fakenode.EndNamespace(t, netns)
+	fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
+	missed := k8splugin.SweepOnce(server, t.Context(), map[cniwire.Attachment]time.Time{former.Attachment(): former.Since})
+	if !knows(t, node, podEndpoint) {
+		t.Error("it is undone when it is missed for the first time, as the former one was missed before")
+	}
+	k8splugin.SweepOnce(server, t.Context(), missed)
+	node.NothingLeft(t)
+}
+
 // Some container runtimes name a namespace by a process that is in it, and say no DEL when that has ended by itself.
 func TestAContainerWhoseProcessHasTheNamespaceIsUndoneWhenItEnds(t *testing.T) {
 	node := fakenode.NewNode(t)

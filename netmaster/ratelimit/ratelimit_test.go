@@ -119,6 +119,17 @@ func TestClientsThatAreSilentAreForgotten(t *testing.T) {
 	if _, ok := s.Take("ann", Apply, now); ok {
 		t.Error("what ann has is forgotten")
 	}
+	first := now
+	for range 200 { // of bob, who asks no more
+		s.Tell("bob", Refusal, first)
+	}
+	for i := range 2000 {
+		s.Request(fmt.Sprint("after bob ", i), first.Add(8*time.Second))
+	}
+	s.sweep(first.Add(8 * time.Second))
+	if _, worth := s.Tell("bob", Refusal, first.Add(8*time.Second)); worth {
+		t.Error("what was told of bob is forgotten")
+	}
 	for i := range 2 * remembered {
 		s.Request(fmt.Sprint("at once ", i), now)
 	}

@@ -25,3 +25,13 @@ func TestAPortIsLookedAtIfTheProtocolHasPorts(t *testing.T) {
 		}
 	}
 }
+
+// A rule with a source port is about answers, whose port is that of the service: it decides nothing about what begins a connection.
+func TestARuleWithASourcePortIsNotAboutTheBeginning(t *testing.T) {
+	at := func(address string) tiers.End { return tiers.End{Address: netip.MustParseAddr(address)} }
+	rules := []mastercfg.CfgPolicyRule{{RuleID: "r", Priority: 1, IPProtocol: 6, SrcPort: 80, Action: "deny"}}
+	allowed, rule := tiers.Groups(rules, 1, 2, tiers.Connection{From: at("10.0.0.1"), To: at("10.0.0.2"), Protocol: 6, Port: 80})
+	if !allowed || rule != "" {
+		t.Errorf("allowed %v, by rule %q", allowed, rule)
+	}
+}

@@ -131,6 +131,19 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	}
 }
 
+// An answer counts for as long as it says, also where a later one counts for less: who has asked before still has the address.
+func TestALaterAnswerDoesNotEndAnEarlierOne(t *testing.T) {
+	now := time.Now()
+	book, names := Book{}, []string{"example"}
+	for _, ttl := range []time.Duration{3 * time.Hour, time.Second} {
+		book.Hear(names, Answer{"example", []netip.Addr{netip.MustParseAddr("192.0.2.1")}, ttl}, now)
+	}
+	book.Expire(now.Add(2 * time.Hour))
+	if open, over := book.Of(names); len(open) != 1 || len(over) != 0 {
+		t.Errorf("after two of three hours: %s, %s", open, over)
+	}
+}
+
 // A book that was written before the clock of the node was put back counts for a day at most.
 func TestAnswersOfTomorrowDoNotCountForLonger(t *testing.T) {
 	now := time.Now()

@@ -110,6 +110,27 @@ func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	}
 }
 
+// Whoever of the two speaks first after a change, and on whatever nodes they are. A connection is judged, not the packet that is there.
+func TestOnlyRulesAboutTheBeginningOfAConnectionEndItsJudgement(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Rule)
+		want   bool
+	}{
+		"of the group":           {func(*Rule) {}, true},
+		"about a first packet":   {func(r *Rule) { r.TCPFlags = "syn,!ack" }, true},
+		"about answers":          {func(r *Rule) { r.SrcPort = 80 }, false},
+		"about another packet":   {func(r *Rule) { r.TCPFlags = "ack" }, false},
+		"about all senders":      {func(r *Rule) { r.SrcGroup = 0 }, false},
+		"of the receiver's":      {func(r *Rule) { r.Ends = EndsIn }, true},
+		"about all receivers":    {func(r *Rule) { r.Ends, r.DstGroup = EndsIn, 0 }, false},
+		"of a tenant as it was ": {asEver, false},
+	} {
+		if _, ends := ending(EndsOut, 1, front, front, 80, c.change).judging(); ends != c.want {
+			t.Errorf("a rule %s ends the judgement: %v", what, ends)
+		}
+	}
+}
+
 // Either end may send first after a change, on the same node or on two. The connection is evaluated, not the
 // packet.
 func TestConnectionsAreJudgedAnewWhenGroupsEndJudgementsOrDoNotAnyMore(t *testing.T) {
