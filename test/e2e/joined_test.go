@@ -46,8 +46,7 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 		return err
 	})
 	s.reachEachOther(shortly, a, attach("b", members[1]))
-	// Whatever requests pods of a tenant, agents ask for no more endpoints than it may have, whichever netmaster
-	// leads.
+	// The agents of joined nodes get no more endpoints for a tenant than it may have, whichever netmaster leads.
 	s.netctl("tenant", "update", "blue", "--max-endpoints", "2")
 	more := &testbed.Pod{Name: "more", Node: members[0], Tenant: "blue", Network: "front"}
 	s.must(more.MakeSandbox(ctx))
