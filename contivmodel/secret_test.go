@@ -34,7 +34,7 @@ func TestSecretsOfObjectsAreNotShown(t *testing.T) {
 		t.Fatal("no kind has a secret")
 	}
 	for _, o := range objects {
-		kept := WithSecrets(KindOf(o).New(), o) // an update that says nothing
+		kept := WithSecrets(KindOf(o).New(), o) // an update without secrets
 		shown := WithSecrets(KindOf(o).New(), o)
 		Redact(shown)
 		back := WithSecrets(shown, o) // what was read is sent back

@@ -259,8 +259,7 @@ func TestDefaultsFillWhatIsAbsent(t *testing.T) {
 	}
 }
 
-// What people are told has the value, the rule and, but for lists and ranges,
-// an example that the rule takes.
+// An error has the value, the rule and, except for lists and ranges, an example that matches the rule.
 func TestEveryRefusalIsExplained(t *testing.T) {
 	for _, v := range values {
 		typ, name, _ := strings.Cut(v.field, ".")

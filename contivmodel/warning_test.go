@@ -2,7 +2,7 @@ package contivmodel
 
 import "testing"
 
-// Whatever a warning says arrives as it was, in one line of ASCII, and headers of caches are nobody's warning.
+// A warning arrives unchanged, in one line of ASCII, and warnings of caches are ignored.
 func TestWarningsArriveAsTheyWere(t *testing.T) {
 	for _, text := range []string{"plain", "\"quoted\" \\ and\r\nX-Evil: 1", "für alle"} {
 		value := FormatWarning(text)

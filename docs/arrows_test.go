@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 // belowREST is what all parts of the REST interface speak of.
 var belowREST = []string{"contivmodel", "netmaster/identity", "netmaster/mastercfg", "netmaster/rights", "objdb", "utils"}
 
-// fromNetmaster is what agents have in common with it: the records, who somebody is, and how he joins.
+// fromNetmaster are the packages that agents share with it: the records, identities, and joining.
 var fromNetmaster = []string{"netmaster/identity", "netmaster/joining", "netmaster/jointoken", "netmaster/mastercfg", "netmaster/pki"}
 
 // TestArrowsPointDownwards looks at what the packages of this module import of each other, tests aside.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A netmaster of an earlier release lacks pages; of the objects on them it says nothing.
+// A netmaster of an earlier release lacks pages; their absence says nothing about the objects on them.
 func TestAServerThatLacksAPageIsSaidToBeTooOld(t *testing.T) {
 	f, url := startFake(t)
 	populate(f)

@@ -33,7 +33,8 @@ func TestFaultsOfTheSwitchAreNamed(t *testing.T) {
 	}
 }
 
-// A program that runs goes on as it was when its package is replaced: the package's mends are not its own before it is started again.
+// A running program is not changed by an upgrade of its package: it has the fixes of the package only after a
+// restart.
 func TestAMendThatTheRunningSwitchMayLackIsNoMend(t *testing.T) {
 	const remedy = "restart ovs-vswitchd: what runs there is older than the package"
 	for _, c := range []struct {
@@ -59,8 +60,8 @@ func TestAMendThatTheRunningSwitchMayLackIsNoMend(t *testing.T) {
 	}
 }
 
-// Whoever reaches an OpenFlow or database port of a switch is past all that is guarded: the node, the place and the remedy are named. What
-// is on the machine only, or asks for certificates, is no failure.
+// A client of an OpenFlow or database port of a switch bypasses all guards: the node, the port and the remedy are
+// named. A port on the machine only, or one that requires certificates, is no failure.
 func TestSwitchesThatTakeOrdersFromTheNetworkAreNamed(t *testing.T) {
 	const past = " changes it past everything that is guarded"
 	for _, c := range []struct {

@@ -75,7 +75,7 @@ func healthy() contivmodel.Status {
 	return status
 }
 
-// namesServed is what an agent says of its name server, namesOff what one without says.
+// namesServed is an agent's answer about its name server, namesOff that of one without.
 const (
 	namesServed = `{"server":{"on":true,"listening":true,"upstream":["192.0.2.53:53"]}}`
 	namesOff    = `{"stats":{}}`
@@ -91,7 +91,7 @@ func TestAgentsAtPortsOfTheirOwnAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range status.Nodes { // which startCluster tells of
+	for i := range status.Nodes { // which startCluster reports
 		status.Nodes[i].Port = number
 	}
 	if got := run(t, url, "check"); got.code != 0 || !strings.Contains(got.stdout, "ok    agent n1: http://127.0.0.1:"+port+"\n") {
@@ -117,7 +117,7 @@ ok    names n2: answered, others' by 192.0.2.53:53
 `, "PORT", port)})
 }
 
-// Who is not told what the cluster is made of is not told either that there is nothing.
+// A user who may not see the parts of the cluster is told that they are hidden, not that there are none.
 func TestWhoRunsNoClusterIsToldThatMuchIsNotShown(t *testing.T) {
 	url, port := startCluster(t, contivmodel.Status{Leader: "10.0.0.1:9999", Epoch: 7, Revision: 120, Security: "enforced", Partial: true, Store: contivmodel.StoreStatus{Healthy: true},
 		Version: healthy().Version}, nil)
@@ -284,7 +284,7 @@ func TestBGPOfANodeIsChecked(t *testing.T) {
 		`{"peers":[` + peer("192.0.2.1", "established", "") + `],"dsts":["0.0.0.0/0"]}`: "ok    bgp n1: 1 neighbours, 1 routes\n",
 		`{"peers":[` + peer("192.0.2.1", "established", "") + "," + peer("192.0.2.2", "active", "refused") + "," + peer("192.0.2.3", "idle", "") + `],"dsts":[]}`: "FAIL  bgp n1: " +
 			"no session with 192.0.2.2 of AS 65100: refused; no session with 192.0.2.3 of AS 65100; see netctl bgp inspect n1, and the router's log\n",
-		// A session that comes and goes may just be there when somebody looks.
+		// A flapping session may be established at the moment of the check.
 		`{"peers":[{"config":{"neighbor-address":"192.0.2.1","peer-as":65100},"state":{"session-state":"established","flapping":"7 sessions have ended"}}],"dsts":[]}`: "FAIL  bgp n1: " +
 			"192.0.2.1 of AS 65100 flaps: 7 sessions have ended; see netctl bgp inspect n1, and the router's log\n",
 		`{"peers":[],"dsts":[],"problem":"port inb01: no uplink"}`: "FAIL  bgp n1: port inb01: no uplink; see",

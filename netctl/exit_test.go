@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Who asks for JSON, in whichever of the two ways, gets refusals as netmaster writes them.
+// With JSON output, by either flag, refusals are printed as netmaster sends them.
 func TestRefusalsAreJSONForThoseWhoAskForJSON(t *testing.T) {
 	_, url := startFake(t)
 	const missing = "{\n  \"code\": 404,\n  \"reason\": \"not-found\",\n  \"message\": \"tenant not found: blue\",\n  \"field\": \"\",\n  \"details\": []\n}\n"

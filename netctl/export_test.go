@@ -10,7 +10,8 @@ import (
 	"github.com/contiv/netplugin/netctl/manifest"
 )
 
-// Who may see a tenant, and not what is of the cluster, exports the tenant, and lists what he may see.
+// A user who may see a tenant, but not the cluster's objects, can export the tenant, and lists the visible
+// objects.
 func TestWhoSeesATenantExportsIt(t *testing.T) {
 	fake, url := startFake(t)
 	fake.denied = []string{"globals", "Bgps", "aciGws"}

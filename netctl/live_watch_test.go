@@ -85,7 +85,7 @@ func TestEditorsDoNotOverwriteEachOther(t *testing.T) {
 	}
 }
 
-// Whoever runs a script once more takes no bound of a tenant away.
+// Repeating a script removes no limit of a tenant.
 func TestATenantThatIsCreatedAgainStaysAsItIs(t *testing.T) {
 	url := startStore(t).startMaster(t)
 	if got := run(t, url, "tenant create blue --max-endpoints 7 --namespaces shop"); got.code != 0 {

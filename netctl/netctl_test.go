@@ -151,7 +151,7 @@ func TestRefusalsOfTheServerAreShown(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want outcome
-		old  string // what servers say that have no problem documents; empty: the same
+		old  string // from servers without problem documents; empty: the same
 	}{
 		{"tenant create a_b", outcome{3, "", "error: tenantName \"a_b\": want labels of letters, digits and inner hyphens, joined by dots, such as web-1\n"}, "error: tenantName string invalid format\n"},
 		{"network create web -s 10.0.0.0/33", outcome{3, "", "error: subnet \"10.0.0.0/33\": want address/length or first-last/length, such as 10.1.2.0/24\n"}, "error: subnet string invalid format\n"},

@@ -51,7 +51,7 @@ func startOpenID(t *testing.T) string {
 	return s.URL
 }
 
-// browser goes where netctl says, as soon as it says so.
+// browser visits the address that netctl prints, as soon as it is printed.
 type browser struct {
 	strings.Builder
 	visit func(address string)
@@ -67,7 +67,7 @@ func (b *browser) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-// loginBy runs the command with somebody at a browser.
+// loginBy runs the command with a user at a browser.
 func loginBy(t *testing.T, server, line string, input io.Reader, visit func(address string)) (outcome, string) {
 	t.Helper()
 	var stdout strings.Builder
@@ -126,7 +126,7 @@ func TestALoginByBrowser(t *testing.T) {
 	if code, err := codeOf("http://127.0.0.1/callback?error=access_denied&state=s", "s"); err == nil || code != "" || !strings.Contains(err.Error(), "access_denied") {
 		t.Errorf("%q, %v", code, err)
 	}
-	// a page that somebody else makes the browser go to is not the way back
+	// a page to which a third party directs the browser is not the callback
 	stray := func(address string) {
 		going.Go(func() {
 			sent, err := url.Parse(address)
@@ -147,7 +147,7 @@ func TestALoginByBrowser(t *testing.T) {
 	wantOutcome(t, "after a stray visit", got, outcome{stdout: "Logged in at " + server + "\n"})
 }
 
-// What comes early for the next server is not lost with the reader of the first.
+// Input that arrives early for the next server is not lost with the reader of the first.
 func TestAddressesOfTwoServers(t *testing.T) {
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	servers := startOpenID(t) + "," + startOpenID(t)

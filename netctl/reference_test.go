@@ -62,7 +62,7 @@ func reference() string {
 	return page.String()
 }
 
-// section is what the page says of one command.
+// section returns the text of the page about one command.
 func section(mark, name string, cmd *cli.Command) string {
 	text := fmt.Sprintf("\n%s `%s`\n\n%s.\n", mark, strings.TrimSpace(name+" "+cmd.ArgsUsage), cmd.Usage)
 	if cmd.Description != "" {

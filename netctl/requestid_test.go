@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// Who looks for a failure in the log of netmaster knows by which id.
+// The request id leads to the failure in netmaster's log.
 func TestAFailureNamesItsRequest(t *testing.T) {
 	reason := "internal"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each call is a step; what it waits for is an error, and who is away is named.
+// Each call is a step; a step that has to wait is an error with the reason, and absent parts are named.
 func TestAuthoritiesAreReplacedStepByStep(t *testing.T) {
 	answers := []struct {
 		code int

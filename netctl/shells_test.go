@@ -43,8 +43,8 @@ func inShell(t *testing.T, netctl, url string, shell ...string) string {
 	return string(out)
 }
 
-// zshSession types the lines of the user at a zsh on a terminal. Each ends with
-// what must be on the screen before it goes on.
+// zshSession types the lines of the user at a zsh on a terminal. Each ends with the text to await on the screen
+// before the next one.
 const zshSession = `
 zmodload zsh/zpty
 zpty -b shell zsh -f -i

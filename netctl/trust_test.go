@@ -29,7 +29,7 @@ type closedMaster struct {
 	named  atomic.Value // authorities that it says are its, PEM
 	logins atomic.Int32 // that have reached it
 	denies atomic.Bool  // whatever password
-	lists  atomic.Int32 // of who has logged in
+	lists  atomic.Int32 // requested after a login
 }
 
 func startClosed(t *testing.T) *closedMaster {
@@ -101,7 +101,7 @@ func (m *closedMaster) refused(t *testing.T, what, line, input, says string) {
 	}
 }
 
-// Who logs in from another machine need not copy a file before: the pin tells whether the server is the one.
+// A login from another machine needs no copied file: the pin proves the identity of the server.
 func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	m, other := startClosed(t), startClosed(t)
@@ -159,7 +159,7 @@ func TestALoginAtSomeServersCountsThere(t *testing.T) {
 	m.denies.Store(true)
 	wantOutcome(t, "refused by the one that is there", both.by(t, login, "secret\n"), outcome{7, "", "error: bad username or password\n"})
 
-	// Who has confirmed an authority is not asked again because the password was wrong.
+	// A wrong password does not make netctl ask for a confirmed CA again.
 	other.denies.Store(true)
 	wantOutcome(t, "wrong password", other.by(t, login+" --pin "+otherPin, "guess\n"), outcome{7, "", "error: bad username or password\n"})
 	other.denies.Store(false)
@@ -189,8 +189,8 @@ func ownRoots(t *testing.T) (file string) {
 	return ""
 }
 
-// Of the netmasters of a cluster one shows a certificate of the cluster's authority, another one that operators have brought:
-// both are known, whichever is named first, and neither by what the other is known by.
+// Of the netmasters of a cluster one shows a certificate of the cluster's authority, another one that operators
+// have brought: both are known, whichever is named first, and neither by what the other is known by.
 func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
 	roots := ownRoots(t)
 	if roots == "" {
@@ -233,7 +233,7 @@ func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
 	}
 }
 
-// A server that was known by its cluster's authority has got a certificate of one that the system knows, and goes on being known.
+// A server known by its cluster's CA stays known when it has got a certificate of a CA that the system trusts.
 func TestAServerMayGetACertificateThatTheSystemKnows(t *testing.T) {
 	roots := ownRoots(t)
 	if roots == "" {
@@ -260,7 +260,7 @@ func TestAServerMayGetACertificateThatTheSystemKnows(t *testing.T) {
 	}
 }
 
-// Somebody in between names the cluster's authority beside his own: his is the one that is asked about.
+// A man in the middle lists the cluster's CA beside its own: netctl asks for the pin of the latter.
 func TestAnotherServerDoesNotPassWithAForeignPin(t *testing.T) {
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	m, between := startClosed(t), startClosed(t)

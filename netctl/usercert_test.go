@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 )
 
-// A bundle is replaced by that of the cluster if nothing of it gets lost. What somebody has added to his stays, and the cluster's
-// is beside it.
+// A bundle is replaced by that of the cluster if no certificate gets lost. A bundle to which the user has added
+// stays, and the cluster's is written beside it.
 func TestABundleWithCertificatesOfOthersIsLeftAsItIs(t *testing.T) {
 	one := func(text string) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(text)}))

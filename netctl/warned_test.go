@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// What netmaster warns of beside its answer is told people beside the output, without what would move their cursor.
+// A warning in netmaster's response is printed to stderr, without control characters.
 func TestWarningsOfNetmasterAreTold(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(contivmodel.WarningHeader, contivmodel.FormatWarning("password of Bgp n1 came over plain HTTP\x1b[2J"))
@@ -23,7 +23,7 @@ func TestWarningsOfNetmasterAreTold(t *testing.T) {
 	}
 }
 
-// Why a server refuses, whoever has a part in that, does not steer the terminal either.
+// The reasons of a refusal, whatever their origin, have no control characters either.
 func TestWhatAServerRefusesWithDoesNotSteerTheTerminal(t *testing.T) {
 	for _, answer := range []string{"no\x1b[2J room\u009b31m\nat\u202e all", `{"code":500,"reason":"internal","message":"no\u001b[2J room\u009b31m\nat\u202e all","details":["one\u001b[2J"]}`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// startWatched serves networks that change: one is there, one comes, it changes and goes.
+// startWatched serves networks that change: one exists, one is created, changed and deleted.
 func startWatched(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -27,7 +27,7 @@ type disturbed struct {
 	about   atomic.Pointer[string] // the key; nil: nothing is disturbed
 	happens bool                   // the transaction is applied nevertheless
 	said    error                  // the answer; nil: none
-	away    atomic.Bool            // nothing passes any more
+	away    atomic.Bool            // no requests pass
 	full    atomic.Bool            // candidates' keys are refused
 	kept    *testetcd.Request
 }

@@ -156,8 +156,8 @@ func TestALogFileThatCannotBeOpenedStopsNothing(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// The half millisecond that net/http takes to start is a third of the program's
-// life; whoever imports it should do so knowingly.
+// The half millisecond that net/http takes to start is a third of the program's life; importing it should be a
+// deliberate choice.
 func TestTheProgramStaysSmall(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -18,12 +18,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Who waits for input can be interrupted, and tells the shell by which signal.
+// A wait for input can be interrupted, and the exit code has the signal.
 func TestASignalEndsTheWaitForInput(t *testing.T) {
 	for received, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "--netmaster", "https://127.0.0.1:1", "login")
 		cmd.Env = append(cmd.Environ(), "NETCTL_TEST_MAIN=1", "NETCTL_CONFIG="+t.TempDir()+"/config.json")
-		if _, err := cmd.StdinPipe(); err != nil { // which says nothing
+		if _, err := cmd.StdinPipe(); err != nil { // without input
 			t.Fatal(err)
 		}
 		stderr, err := cmd.StderrPipe()

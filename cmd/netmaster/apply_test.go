@@ -46,7 +46,7 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	once.Add(1)
 	m := mirror.New(db, "/contiv.io/journal/", func(b mirror.Batch) {
 		if b.Snapshot {
-			once.Done() // what comes now is the apply's
+			once.Done() // later records are the apply's
 			return
 		}
 		for _, e := range b.Events {

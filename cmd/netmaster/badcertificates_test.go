@@ -96,7 +96,7 @@ func (a authority) signs(change ...func(*x509.Certificate)) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// showing is a client that comes from an address and shows a certificate, whatever that is.
+// showing returns a client with a source address that presents a certificate, whatever that is.
 func (c *closedOne) showing(address string, shown tls.Certificate) *http.Client {
 	client := c.from(address)
 	config := client.Transport.(*http.Transport).TLSClientConfig
@@ -104,8 +104,8 @@ func (c *closedOne) showing(address string, shown tls.Certificate) *http.Client 
 	return client
 }
 
-// Certificates that do not count, shown to a netmaster that is a process of its own. Each comes from an address of its own, as of one
-// address not every refusal is written down.
+// Invalid certificates, presented to a netmaster that is a process of its own. Each client has an address of its
+// own, as not every refusal of one address is recorded.
 func TestBadCertificatesOpenNothing(t *testing.T) {
 	c := closed(t)
 	dir := filepath.Join(c.dir, "pki")
@@ -211,7 +211,7 @@ func TestBadCertificatesOpenNothing(t *testing.T) {
 	}
 }
 
-// hasWrittenDown waits for a line of the audit log about a refusal of who came from an address.
+// hasWrittenDown waits for a line of the audit log about a refusal of a client at an address.
 func (c *closedOne) hasWrittenDown(name, from, reason string) {
 	c.Helper()
 	var last []audit.Entry

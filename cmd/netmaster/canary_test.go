@@ -37,8 +37,8 @@ func (c canaries) new(of string) string {
 	return c[of]
 }
 
-// Every secret that a netmaster is told or tells is found nowhere but where it belongs: not in the store, in no answer, log, audit
-// line, metric, nor in what netctl writes.
+// Every secret that a netmaster receives or sends is found only where it belongs: not in the store, in no answer,
+// log, audit line, metric, nor in what netctl writes.
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	c := closedWith(t, "https:", "--log-level", "DEBUG") // the store lets in netmasters only
 	all := canaries{}
@@ -88,7 +88,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		tell(0, "GET", "/api/v1/"+kind.Segment+"/", "")
 	}
 
-	// who logs in, and where users come from
+	// logins, and directories of users
 	tell(201, "PUT", logins.AuthPath+"/ldap_configuration/", `{"server":"127.0.0.1","port":1,"base_dn":"dc=x","service_account_dn":"cn=x","start_tls":true,"service_account_password":"`+all.new("directory")+`"}`)
 	tell(201, "PUT", logins.AuthPath+"/openid_configuration/", `{"issuer":"https://127.0.0.1:1","client_id":"contiv","client_secret":"`+all.new("provider")+`"}`)
 	tell(201, "POST", logins.AuthPath+"/local_users/", `{"username":"ann","password":"`+all.new("password")+`"}`)
@@ -187,7 +187,7 @@ func (c *closedOne) sessionOf(name, password string) string {
 	return said.Token
 }
 
-// watchAll watches all kinds; told is what was heard until then, once it is complete.
+// watchAll watches all kinds; told returns the changes received until then, once they are complete.
 func (c *closedOne) watchAll() (told func() string, stop func()) {
 	c.Helper()
 	heard := &testkit.Text{}

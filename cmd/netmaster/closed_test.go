@@ -51,7 +51,7 @@ func closedWith(t *testing.T, scheme string, flags ...string) *closedOne {
 	return c
 }
 
-// closedAlone is a netmaster that is to have a closed cluster by itself, its member at URLs of a scheme.
+// closedAlone returns a netmaster that will found a closed cluster alone, its member at URLs of a scheme.
 func closedAlone(t *testing.T, scheme string) *process {
 	t.Helper()
 	free := func() string { return strings.Replace(testkit.FreeURL(), "http:", scheme, 1) }
@@ -124,7 +124,7 @@ func (c *closedOne) byRoot(method, path, body string) string {
 
 const goodPassword = "correct horse battery"
 
-// user makes a user who may see everything, and logs in as him.
+// user creates a user with the role operator, and returns the token of a login.
 func (c *closedOne) user(name string) (token string) {
 	c.Helper()
 	c.byRoot("POST", logins.AuthPath+"/local_users/", `{"username":"`+name+`","password":"`+goodPassword+`"}`)

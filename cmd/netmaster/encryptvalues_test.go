@@ -21,9 +21,9 @@ import (
 // known is what this test looks for in the store: in the model, and in the state.
 const known = "203.0.113.77"
 
-// With --encrypt-values nothing of what objects say is in the files of the store, from the first write of a new cluster
-// on. Without it values are opened again, with another key they are sealed anew, and nobody who asks for objects
-// notices any of that.
+// With --encrypt-values no content of objects is in the files of the store, from the first write of a new cluster
+// on. Without it values are decrypted again, with another key they are encrypted again, and clients of objects do
+// not notice.
 func TestValuesOfTheStoreAreEncrypted(t *testing.T) {
 	c := closedWith(t, "https:", "--encrypt-values")
 	c.byRoot("POST", "/api/v1/tenants/blue/", `{"tenantName":"blue"}`)
@@ -70,8 +70,8 @@ func TestValuesOfTheStoreAreEncrypted(t *testing.T) {
 	}
 }
 
-// withoutKeyring restarts it without the keyring: it says what it needs, and does not take the store for empty. With
-// the file where it was it leads.
+// withoutKeyring restarts netmaster without the keyring: it logs what it needs, and does not take the store for
+// empty. With the file restored it leads.
 func (c *closedOne) withoutKeyring() {
 	c.Helper()
 	ring := filepath.Join(c.dir, "pki", keyring.Name)

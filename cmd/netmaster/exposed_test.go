@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Whoever reaches a plain store owns the cluster: none that is to be enforced is founded there, and nothing is begun.
+// A client of a plain store owns the cluster: no enforced cluster is founded there, and nothing is written.
 func TestNoEnforcedClusterIsFoundedWhereOthersReachTheStorePlainly(t *testing.T) {
 	etcd := etcdtest.New(t.TempDir(), etcdtest.WithoutDisk)
 	t.Cleanup(etcd.Kill)
@@ -68,7 +68,8 @@ func TestNoEnforcedClusterIsFoundedWhereOthersReachTheStorePlainly(t *testing.T)
 	}
 }
 
-// A cluster on such a store is open, or permissive, and is not enforced before its store is closed, or the machine's own.
+// A cluster on such a store is open, or permissive, and is not enforced before its store is closed, or the
+// machine's own.
 func TestAClusterOnAPlainStoreIsPermissiveAtMost(t *testing.T) {
 	etcd := etcdtest.New(t.TempDir(), etcdtest.WithoutDisk)
 	t.Cleanup(etcd.Kill)

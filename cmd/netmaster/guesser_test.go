@@ -33,7 +33,8 @@ type told struct {
 	Failed []string
 }
 
-// send has another process guess until it has guessed all. It yields the processors to those it guesses at, as it had its own elsewhere.
+// send has another process guess until it has guessed all. It yields the processors to those it guesses at, as it
+// had its own elsewhere.
 func (g guesses) send(t *testing.T) (answered told) {
 	t.Helper()
 	what, err := json.Marshal(g)
@@ -55,7 +56,8 @@ func (g guesses) send(t *testing.T) (answered told) {
 	return answered
 }
 
-// beGuesser is what the other process does: it reads guesses from in, sends them and writes to out what they were told.
+// beGuesser is the main function of the other process: it reads guesses from in, sends them and writes the answers
+// to out.
 func beGuesser(in io.Reader, out io.Writer) error {
 	accounts.GiveWay()
 	var g guesses
@@ -76,7 +78,7 @@ func beGuesser(in io.Reader, out io.Writer) error {
 	tick := time.NewTicker(time.Second / time.Duration(g.Rate))
 	defer tick.Stop()
 	for n := range g.Count {
-		sending.Go(func() { // whoever guesses does not wait for what becomes of the last one
+		sending.Go(func() { // a guesser does not await the answer to the last one
 			name := "victim"
 			if (n+n/g.Sources)%2 == 1 { // of each source every other one
 				name = fmt.Sprintf("unknown%d", n) // which costs as much

@@ -21,8 +21,8 @@ func TestWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 	guessed(t, 50, 200)
 }
 
-// 20,000 guesses in a minute. How long those who are entitled wait beside them is told, and not judged: on two processors
-// that is the hash that is worked on, and whatever else the machine does.
+// 20,000 guesses in a minute. The waiting time of legitimate users is logged without a limit: on two processors
+// that is the hash in progress, and whatever else the machine does.
 func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 	testkit.TakesLong(t)
 	guessed(t, 50, 20_000)
@@ -31,7 +31,8 @@ func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 // perSecond is how many guesses there are, of all sources together.
 const perSecond = 334
 
-// guessed has sources guess so often, while users who have logged in before, one of them guessed at, and root ask.
+// guessed has sources guess so often, while users who have logged in before, one of them the victim, and root send
+// requests.
 func guessed(t *testing.T, sources, count int) {
 	c := closed(t)
 	victim, other := c.user("victim"), c.user("other")
@@ -83,7 +84,8 @@ func guessed(t *testing.T, sources, count int) {
 	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with anything
 		t.Errorf("%d of %d guesses were judged", judged, count)
 	}
-	// Who has hashed is kept for longer than passes between two looks. On a machine that has no time for him netmaster hashes itself.
+	// Hashing processes are kept for longer than two looks are apart. On a machine that is too busy for them
+	// netmaster hashes itself.
 	if itself := strings.Contains(c.log.String(), "this one hashes instead"); hashing > 2 || hashing == 0 && !itself {
 		t.Errorf("%d processes hash at a time, want two at most", hashing)
 	}

@@ -28,7 +28,7 @@ func TestLongHandshakesThatAreLeftLeaveNothing(t *testing.T) {
 	left(t, 10_000, 1000)
 }
 
-// hello is the beginning of a handshake of a client who means it.
+// hello returns the beginning of a proper client's handshake.
 func hello(t *testing.T) []byte {
 	t.Helper()
 	said, heard := net.Pipe()
@@ -43,8 +43,8 @@ func hello(t *testing.T) []byte {
 	return buffer[:n]
 }
 
-// left begins handshakes, some at once, and leaves each somewhere; a client that makes a new connection for each request is
-// served meanwhile.
+// left begins handshakes, some at once, and leaves each somewhere; a client that makes a new connection for each
+// request is served meanwhile.
 func left(t *testing.T, handshakes, atOnce int) {
 	c := closed(t)
 	whole := hello(t)
@@ -153,9 +153,9 @@ func (c *closedOne) files() int {
 	return len(list)
 }
 
-// Old versions of TLS, for the gate also TLS 1.2, suites that are not ECDHE with AEAD, a second handshake on a
-// connection, plain HTTP where TLS is wanted and the reverse: each is told what is wrong as far as it can be told, and
-// others are served.
+// Old versions of TLS, for the gate also TLS 1.2, suites that are not ECDHE with AEAD, renegotiation, plain HTTP
+// where TLS is required and the reverse: each gets an error as far as its protocol has one, and other clients are
+// served.
 func TestWhatIsNoProperTLSIsRefused(t *testing.T) {
 	testkit.NeedsMachine(t)
 	c := closed(t)

@@ -79,8 +79,8 @@ func pod(t *testing.T, node string, flags ...string) (p *process, dir string) {
 	return p, dir
 }
 
-// Kubernetes knows a netmaster by the node that its pod is on, and so do the others: by that name it is removed, and has its member of the
-// store. Where nobody says which node that is, it is known as its host is, as everywhere else.
+// A netmaster in a pod has the name of the pod's node, in Kubernetes as in the cluster: by that name it is
+// removed, and has its member of the store. Without the name of the node it has its host's, as everywhere else.
 func TestANetmasterInAPodIsNamedByItsNode(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil || !identity.ValidName(host) {

@@ -16,8 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A netmaster that finds a damaged journal when it begins to lead sets it aside,
-// says so, and serves.
+// A netmaster that finds a damaged journal when it becomes leader sets it aside, logs that, and serves.
 func TestANetmasterServesWhateverJournalItFinds(t *testing.T) {
 	findJournals(t, "a missing part", "junk as mark", "keys of others")
 }

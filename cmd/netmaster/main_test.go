@@ -25,7 +25,7 @@ import (
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
 
-// TestMain lets the test program be the netmaster of its own tests, and those who guess passwords of it.
+// TestMain lets the test program be the netmaster of its own tests, and the client that guesses passwords.
 func TestMain(m *testing.M) {
 	if isWorker(os.Args) { // of a netmaster of these tests
 		os.Exit(work(os.Stdin, os.Stdout, os.Stderr))
@@ -145,7 +145,7 @@ func (p *process) endsWithTest() {
 // kill ends the process as kill -9 does.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // returns that it was killed
 }
 
 func (p *process) get(path string) (int, string) {
@@ -175,7 +175,7 @@ func (p *process) post(path, body string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(answer))
 }
 
-// leader waits until one of the processes says that it leads.
+// leader waits until one of the processes reports that it leads.
 func leader(t *testing.T, within time.Duration, all []*process) int {
 	t.Helper()
 	deadline := time.NewTimer(within)
@@ -196,7 +196,7 @@ func leader(t *testing.T, within time.Duration, all []*process) int {
 	}
 }
 
-// A lease that nobody gave back would be waited for.
+// A lease that is not revoked would have to expire.
 func TestSIGTERMHandsOverAndExitsZero(t *testing.T) {
 	all := cluster(t, 3, "--leader-ttl", "2m")
 	first := leader(t, time.Minute, all)
@@ -241,7 +241,7 @@ func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	serves(t, rest[0])
 }
 
-// serves waits until a process answers by itself or by the leader.
+// serves waits until a process answers itself or through the leader.
 func serves(t *testing.T, p *process) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -257,7 +257,7 @@ func serves(t *testing.T, p *process) {
 	}
 }
 
-// Who reaches a plain etcd owns the cluster, whatever netmasters ask of others.
+// Clients of a plain etcd own the cluster, whatever netmasters require of other clients.
 func TestANewClusterIsClosedIfItsStoreIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*options)
@@ -317,7 +317,7 @@ func TestAMemberWithTLSNamesThoseItEntersBy(t *testing.T) {
 	}
 }
 
-// Who reads the audit log is told whether it is whole; nothing is started.
+// verify-audit reports whether the audit log is complete; it starts no netmaster.
 func TestTheAuditLogIsVerified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())

@@ -25,8 +25,8 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// What docs/operations.md says moves a netmaster that ran as root to where the unit has it, as a user who may do
-// nothing else: it goes on with its data, its authorities, the keys of its secrets and its audit log.
+// The commands of docs/operations.md move a netmaster that ran as root to the paths of its unit, as an
+// unprivileged user: it goes on with its data, its CAs, the keys of its secrets and its audit log.
 func TestANetmasterOfRootIsMovedToItsUnitAsThePageSays(t *testing.T) {
 	testkit.NeedsMachine(t)
 	page, err := os.ReadFile("../../docs/operations.md")

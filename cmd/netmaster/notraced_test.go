@@ -2,5 +2,5 @@
 
 package main
 
-// raced tells that the process keeps several times its memory, to find races.
+// raced reports whether the race detector multiplies the memory of the process.
 const raced = false

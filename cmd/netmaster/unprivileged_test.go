@@ -14,11 +14,11 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// nobody is a user who owns nothing.
+// nobody is a user id that owns nothing.
 const nobody = 65534
 
-// sandbox runs a program as the unit does: as a user without capabilities, who can get none, in a
-// file system of which one directory can be written to.
+// sandbox runs a program as the unit does: as a user that has no capabilities and can get none, in a file system
+// with one writable directory.
 const sandbox = `
 mount --bind "$1" "$1"
 mount -o bind,remount,ro /

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Who shows a join token in the URL, which many write down on the way, joins nobody, though all the rest is right, and netmaster writes it
-// down nowhere.
+// A join token in the URL, which proxies may log, is refused, though all the rest is right, and netmaster records
+// it nowhere.
 func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 	c := closed(t, "--log-level", "DEBUG")
 	var shown mastercfg.ShownJoinToken
@@ -48,7 +48,7 @@ func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"token=" + shown.Token, "Token=" + url.QueryEscape(shown.Token), "access_token=" + shown.Token, shown.Token} {
-		refused(over, query, http.StatusInternalServerError) // as clients of the original are told of what is wrong
+		refused(over, query, http.StatusInternalServerError) // the status that the original uses for any error
 		refused(c.root, query, http.StatusInternalServerError)
 	}
 	resp, err := http.Post("http://"+c.addr+mastercfg.JoinPath+"?token="+shown.Token, "application/json", strings.NewReader(body("")))

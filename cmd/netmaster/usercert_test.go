@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/logins"
 )
 
-// person is somebody with netctl, in a home directory of his own.
+// person is a user of netctl with a home directory.
 type person struct {
 	c      *closedOne
 	home   string
@@ -40,7 +40,7 @@ func (p *person) want(code int, part, input, command string) (said string) {
 	return said
 }
 
-// shows are the flags with which the person shows a certificate of his folder.
+// shows returns the flags for the certificate in the person's directory.
 func (p *person) shows() string {
 	in := func(name string) string { return filepath.Join(p.home, name) }
 	return "--cert " + in("ann.crt") + " --key " + in("ann.key") + " --cacert " + in("ca.pem") + " "

@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/drivers/bridges"
 )
 
-// The links are dead for the host after the next boot if nobody takes them back.
+// The links are useless to the host after the next boot unless they are given back.
 func TestANodeWithoutUplinksTakesThoseBackThatItHad(t *testing.T) {
 	o := &options{runDir: t.TempDir()}
 	o.node.VTEP = netip.MustParseAddr("192.0.2.1")

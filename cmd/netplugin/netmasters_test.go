@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node is told of one netmaster and finds the other in the registry: the state is reached through
-// that when the first is gone, also after a restart of the agent.
+// A node is configured with one netmaster and finds the other in the registry: it reaches the state through that
+// one when the first is gone, also after a restart of the agent.
 func TestNetmastersThatAreRegisteredAreFollowedAndKept(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -67,7 +67,7 @@ func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
 	}
 }
 
-// Netmasters are told of a port that is not the usual one.
+// Netmasters learn a port other than the usual one.
 func TestThePortOfTheRESTServerIsToldToOthers(t *testing.T) {
 	for flag, want := range map[string]int{"--http-address=:9090": 0, "--http-address=127.0.0.1:9091": 9091} {
 		if o, err := parse(append(slices.Clone(minimal), flag)...); err != nil || o.node.RESTPort != want {
@@ -186,7 +186,7 @@ func TestWhoIsAskedForNames(t *testing.T) {
 	for _, c := range []struct {
 		flags  []string
 		on     bool
-		others bool // somebody is asked what we do not know
+		others bool // an upstream is asked for unknown names
 	}{
 		{nil, true, true}, {[]string{"--dns=false"}, false, true}, {[]string{"--dns-upstream=none"}, true, false},
 		{[]string{"--dns-upstream=192.0.2.1, 2001:db8::1,192.0.2.1:5353"}, true, true},

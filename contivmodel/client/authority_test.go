@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Whoever changes the authority of the servers has a file with both for a while, then with the new one.
+// To replace the CA of the servers, the file has both for a while, then the new one.
 func TestAnAuthorityThatIsReplacedNeedsNoOtherClient(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "[]") }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients give up
@@ -52,7 +52,7 @@ func TestAnAuthorityThatIsReplacedNeedsNoOtherClient(t *testing.T) {
 	}
 }
 
-// What a server says of its authorities is read before it is trusted, and is enough to trust it then.
+// A server's list of its CAs is read before the server is trusted, and suffices to trust it then.
 func TestAServerNamesItsAuthorities(t *testing.T) {
 	var named string
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -358,7 +358,7 @@ func TestUnusableConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// A request that was sent too early is sent again; one for which nobody says that it helps is not.
+// A request that was too early is sent again; one with a refusal that does not promise success later is not.
 func TestWhoAsksTooOftenWaits(t *testing.T) {
 	for _, c := range []struct {
 		reason string

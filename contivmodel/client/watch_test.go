@@ -72,8 +72,8 @@ func seen(t *testing.T, c *Client, number int) ([]string, error) {
 	return events, err
 }
 
-// One transaction may change several objects, and the connection break between
-// two of them: none is lost, none comes twice.
+// One transaction may change several objects, and the connection break between two of them: none is lost or
+// delivered twice.
 func TestAWatchGoesOnWhereItBroke(t *testing.T) {
 	c, asked := stream(t,
 		event(Added, 3, "blue")+event(Bookmark, 7, "")+event(Modified, 9, "blue"),
@@ -92,7 +92,7 @@ func TestAWatchGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// A server that does not know of the last revision yet says that it is alive.
+// A server that has not reached the last revision yet sends bookmarks.
 func TestABookmarkFromBeforeTheBreakDoesNotMakeAWatchForget(t *testing.T) {
 	c, _ := stream(t,
 		event(Bookmark, 7, "")+event(Modified, 9, "blue"),
@@ -106,7 +106,7 @@ func TestABookmarkFromBeforeTheBreakDoesNotMakeAWatchForget(t *testing.T) {
 	}
 }
 
-// A connection may break within a line. That line was not said: it comes again, whole.
+// A connection may break within a line. That line is not delivered: it is sent again, whole.
 func TestAWatchGoesOnWhenItBreaksWithinALine(t *testing.T) {
 	for name, part := range map[string]string{"half of it": event(Modified, 9, "blue")[:30], "all but its end": strings.TrimSuffix(event(Modified, 9, "blue"), "\n")} {
 		c, asked := stream(t, event(Bookmark, 7, "")+part, event(Modified, 9, "blue"))
@@ -120,7 +120,7 @@ func TestAWatchGoesOnWhenItBreaksWithinALine(t *testing.T) {
 	}
 }
 
-// What was deleted may be unreadable; then only its key is told.
+// A deleted object may be unreadable; then the event has its key only.
 func TestDeletionsOfTwoObjectsThatNobodyCouldReadAreBothDelivered(t *testing.T) {
 	deleted := func(key string) string {
 		return fmt.Sprintf(`{"type":"DELETED","revision":9,"object":{"key":%q}}`+"\n", key)

@@ -105,13 +105,13 @@ func TestTheNameServerIsReachedAndToldWhoAsks(t *testing.T) {
 	}
 }
 
-// Whatever another program removes is restored, and the name server is told to listen again.
+// What another program removes is restored, and the name server listens again.
 func TestTheLinkOfTheNameServerIsKept(t *testing.T) {
 	n, r, a := named(t)
 	for _, c := range []struct {
 		name  string
 		harm  func()
-		moves bool // the server has to listen anew
+		moves bool // the server has to listen again
 	}{
 		{"the port", func() { n.Vsctl("del-port", bridge, "dns-vxlan") }, false},
 		{"a tag", func() { n.Vsctl("set", "port", "dns-vxlan", "tag=7") }, false},

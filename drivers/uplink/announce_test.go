@@ -7,16 +7,16 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// heard is the MAC by which the router knows an address.
+// heard returns the MAC that the router has for an address.
 func (n *node) heard(address string) string {
 	n.t.Helper()
 	entry := n.outside.Exec("ip", "neighbour", "show", "dev", "router", "to", address)
 	return regexp.MustCompile(`lladdr ([0-9a-f:]+)|$`).FindStringSubmatch(entry)[1]
 }
 
-// Neighbours who have heard of an address of the host hear of its other MAC: when it has moved
-// to the local port, which has that of another link, when the local port gets another one,
-// and when it is back on its link. Nobody asks, and the host sends nothing by itself.
+// Neighbours that know an address of the host learn its new MAC: when it has moved to the local port, which has
+// that of another link, when the local port gets another one, and when it is back on its link. They do not ask,
+// and the host sends nothing on its own.
 func TestNeighboursAreToldOfAnotherMAC(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -53,8 +53,8 @@ func TestNeighboursAreToldOfAnotherMAC(t *testing.T) {
 	hears("when all is undone", "up1")
 }
 
-// So do they when somebody else gives the local port another MAC, where the host's own
-// configuration has given it the addresses, and when the link works again.
+// They also learn it when other software gives the local port another MAC, where the host's own configuration has
+// given it the addresses, and when the link works again.
 func TestNeighboursAreToldOfTheMACThatSomebodyElseHasSet(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -70,7 +70,7 @@ func TestNeighboursAreToldOfTheMACThatSomebodyElseHasSet(t *testing.T) {
 	forget := func() {
 		n.outside.Exec("ip", "neighbour", "replace", "198.51.100.7", "lladdr", "02:00:00:00:00:99", "dev", "router", "nud", "stale")
 	}
-	// hears waits for three of the five rounds: what is left of them is less than the next time.
+	// hears waits for three of the five rounds: fewer than that are left before the next change.
 	hears := func(mac string) {
 		t.Helper()
 		for range 3 {

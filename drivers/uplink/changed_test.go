@@ -7,8 +7,7 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// What is changed at the local port is given anew as it was there at last, and not as it was
-// when it was moved.
+// Changes at the local port are restored in their last state, not in the state of the move.
 func TestWhatIsChangedAtTheLocalPortIsNotedAsItIs(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

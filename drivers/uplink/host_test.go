@@ -119,7 +119,7 @@ func TestTheHostKeepsItsAddressesWhileItsLinkIsAnUplink(t *testing.T) {
 		t.Errorf("while the addresses moved: %s, %v", line, err)
 	}
 
-	// With nobody there, and a switch that was killed.
+	// Without netplugin, after a kill of the switch.
 	n.KillVswitchd()
 	n.StartVswitchd()
 	n.isOnBridge("without a keeper", before)
@@ -166,8 +166,8 @@ func TestAnUplinkThatIsNoneAnyMoreGetsTheHostsAddressesBack(t *testing.T) {
 	n.says(b, "")
 }
 
-// A driver that is loaded anew makes another link of the same name. What the host is given
-// there leads out of that one, also where it is written down with what it had before.
+// A driver that is loaded again makes another link of the same name. Addresses and routes that the host gets there
+// use the new link, also where the record has them for the old one.
 func TestAnUplinkThatComesBackAsAnotherLinkLeavesTheHostItsRoutes(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -198,8 +198,8 @@ func TestAddressesThatCannotBeWrittenDownStay(t *testing.T) {
 	n.hostReaches("198.51.100.1")
 }
 
-// What a router or a lease gives for a while is given for that while, and what is
-// renewed at the link is renewed at the local port. Who made a route is kept.
+// Addresses and routes from a router or a lease keep their lifetimes, and renewals at the link are applied to the
+// local port. The protocol of a route is kept.
 func TestWhatTheHostHasForAWhileIsMovedForThatWhile(t *testing.T) {
 	n := aHost(t)
 	n.Exec("ip", "-6", "route", "replace", "default", "via", "2001:db8:7::1", "dev", "up0", "proto", "ra", "metric", "1024", "expires", "900")
@@ -245,7 +245,7 @@ func (n *node) hasBack(before string) {
 
 func (n *node) record() string { return filepath.Join(n.state, "uplink.json") }
 
-// unmoved has a record say that nothing is on the local port yet.
+// unmoved changes a record so that nothing is on the local port yet.
 func unmoved(r map[string]any) {
 	for _, link := range r["links"].(map[string]any) {
 		delete(link.(map[string]any), "local")
@@ -270,7 +270,8 @@ func (n *node) spoilRecord(change func(map[string]any)) {
 	}
 }
 
-// ovs-vswitchd that has to make the local port anew opens all links before it gives that one its MAC, for which it takes it down.
+// An ovs-vswitchd that has to create the local port again opens all links before it sets that port's MAC, for
+// which it sets the port down.
 func TestTheHostKeepsItsRoutesWhenTheSwitchMakesTheLocalPortAnew(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -58,8 +58,8 @@ func process(args []string) error {
 	return b.Run(context.Background())
 }
 
-// killed runs such a process, which is told what to do, until it is killed before a step, or done is true without
-// one, or it ends. It returns the step.
+// killed runs such a process for a task, until it is killed before a step, or done is true without one, or it
+// ends. It returns the step.
 func (n *node) killed(what string, step int, done func() bool) string {
 	n.t.Helper()
 	var out strings.Builder
@@ -94,9 +94,8 @@ func (n *node) killed(what string, step int, done func() bool) string {
 	return ""
 }
 
-// The host has its addresses, or they are written down for who goes on, before whatever
-// step somebody is killed who moves them to the bridge, or back; and then the next one
-// finishes the work.
+// At whatever step the process that moves the host to the bridge, or back, is killed, the host has its addresses,
+// or the record has them; and the next process finishes the work.
 func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
 	n := aHost(t)
 	before := n.picture()
@@ -123,8 +122,8 @@ func TestWhoIsKilledWhileTheHostMovesLeavesItsAddresses(t *testing.T) {
 	n.hostReaches("198.51.100.1")
 }
 
-// So has it when a link that is no uplink any more is to get back what the host had there,
-// while the host stays on the bridge with what it had at another one.
+// The same holds when a link that is no longer an uplink gets back what the host had there, while the host stays
+// on the bridge with what it had at another link.
 func TestWhoIsKilledWhileALinkGetsBackWhatItHadLeavesIt(t *testing.T) {
 	n := aHost(t)
 	n.Exec("ip", "link", "set", "up1", "up")

@@ -28,7 +28,7 @@ func (n *node) has(what string, parts ...string) {
 	})
 }
 
-// recorded waits until the record has a text, or has it no more.
+// recorded waits until the record contains a text, or no longer does.
 func (n *node) recorded(text string, there bool) {
 	n.t.Helper()
 	defer func() {
@@ -52,7 +52,7 @@ func (n *node) twoLegs() {
 	n.Exec("ip", "route", "add", "203.0.115.0/24", "via", "192.0.2.1", "dev", "up1")
 }
 
-// refusing runs a keeper of a bond of up0 and up1, of which the switch refuses one.
+// refusing runs a keeper of a bond of up0 and up1, one of which the switch refuses.
 func (n *node) refusing(link string) (b *uplink.Bridge, stop func()) {
 	n.t.Helper()
 	resume := sync.OnceFunc(n.PauseVswitchd())
@@ -128,8 +128,8 @@ func TestTheLocalPortHasNotTheMACOfALinkThatIsRefused(t *testing.T) {
 	n.hostReaches("198.51.100.1")
 }
 
-// What was moved from a link that is refused later is not there any more: where it can be
-// is on the local port.
+// Addresses and routes of a link that is refused later are no longer on the link: the local port has those that
+// can be there.
 func TestALinkThatIsRefusedLaterLeavesTheHostWhatItHad(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

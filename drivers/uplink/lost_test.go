@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// lossy is a way to the database of a switch on which nothing comes back once the first
-// connection has asked for a change. Those after it wait until they are let through.
+// lossy is a proxy of a switch's database that returns no more answers once the first connection has asked for a
+// change. Later connections wait until they are let through.
 type lossy struct {
 	runDir string
 	asked  atomic.Bool   // for a change
@@ -71,7 +71,7 @@ func (n *node) lossy() *lossy {
 	return l
 }
 
-// pass passes what comes, as long as it may, until the connection ends.
+// pass forwards data, as long as may allows it, until the connection ends.
 func (l *lossy) pass(to, from net.Conn, may func(data []byte) bool) {
 	defer to.Close()
 	buffer := make([]byte, 1<<20)
@@ -122,8 +122,8 @@ func TestTheHostWaitsForALocalPortWhoseAnswerIsLost(t *testing.T) {
 	n.says(b, "")
 }
 
-// Who has looked once, sets up a link only when he has made a port of it: a change whose
-// answer is lost is no reason to overrule who has set one down.
+// A keeper that has looked once sets a link up only if it has made a port of it: a change whose answer is lost
+// does not override an operator who has set one down.
 func TestALinkThatIsSetDownIsLeftSoByALostChange(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := newNode(t)

@@ -2,7 +2,7 @@ package uplink
 
 import "testing"
 
-// A link that is gone, or as it was, is nothing that Undo would have to do: it could not be asked for without Open vSwitch.
+// A link that is gone, or unchanged, leaves Undo nothing to do: it would need Open vSwitch.
 func TestWhatIsAsItWasIsNotTold(t *testing.T) {
 	config := Config{StateDir: t.TempDir(), Step: func(string) {}}
 	moved, err := config.readRecord("")

@@ -21,7 +21,7 @@ func (n *node) killSwitch(links ...string) {
 	n.StartVswitchd()
 }
 
-// Who takes the next one for what was there before finds links promiscuous that were not.
+// A keeper that took its predecessor's state for the original would leave links promiscuous that were not.
 func TestALinkIsPromiscuousAfterwardsIfItWasSoBefore(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		for how, part := range map[string]func(n *node){

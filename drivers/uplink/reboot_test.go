@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// reboot is what a boot comes to: the kernel has forgotten everything, the database and the
-// record, which is changed, are those of before.
+// reboot has the effects of a boot: the kernel's state is lost, while the database and the record, which is
+// changed, stay.
 func (n *node) reboot(change func(r map[string]any)) {
 	n.t.Helper()
 	n.KillVswitchd()
@@ -23,9 +23,8 @@ func (n *node) reboot(change func(r map[string]any)) {
 	n.configureHost()
 }
 
-// After a boot the switch's database is as it was, and the host has what its own configuration
-// gives it. The local port does not keep the MAC of a link that is no uplink any more: the host
-// has both in one network.
+// After a boot the switch's database is unchanged, and the host has its own configuration. The local port does not
+// keep the MAC of a link that is no longer an uplink: the host would have it twice in one network.
 func TestTheLocalPortGivesTheMACBackOverABoot(t *testing.T) {
 	for name, change := range map[string]func(r map[string]any, mac string){
 		"of a link that was not given back": func(map[string]any, string) {},
@@ -50,7 +49,7 @@ func TestTheLocalPortGivesTheMACBackOverABoot(t *testing.T) {
 	}
 }
 
-// A switch that was started anew has another local port, in the same boot.
+// A restarted switch has another local port, in the same boot.
 func TestALinkGetsItsAddressesBackFromAnotherLocalPort(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -68,7 +67,7 @@ func TestALinkGetsItsAddressesBackFromAnotherLocalPort(t *testing.T) {
 	n.says(b, "")
 }
 
-// A node that has no uplinks any more after a boot has the link for itself.
+// A node without uplinks after a boot has the link for itself.
 func TestTheLastUplinkIsGivenBackOverABoot(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

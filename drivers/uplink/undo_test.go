@@ -127,7 +127,7 @@ func TestALinkThatHasItsAddressesBackIsLeftAlone(t *testing.T) {
 	})
 	stop()
 	n.spoilRecord(func(r map[string]any) {
-		unmoved(r) // what the local port has says nothing better
+		unmoved(r) // the local port has nothing newer
 		for _, one := range r["links"].(map[string]any)["up1"].(map[string]any)["routes"].([]any) {
 			one.(map[string]any)["Gw"] = "192.0.2.33" // out of reach
 		}
@@ -160,7 +160,7 @@ func TestUndoGoesOnWithoutALinkThatHasGone(t *testing.T) {
 	n.undo()
 }
 
-// The other link is a port of somebody else's bridge: what was written down of it waits.
+// The other link is a port of a foreign bridge: its part of the record waits.
 func TestALinkThatIsNoPortKeepsNoOtherWaiting(t *testing.T) {
 	n := aHost(t)
 	before := n.picture()

@@ -185,7 +185,7 @@ func TestALegThatVanishesComesBack(t *testing.T) {
 	n.Vsctl("add-port", "br-other", "up2", "--", "set", "interface", "up2", "type=internal")
 	n.says(b, "uplink up2 is a port of bridge br-other")
 
-	// Nobody is needed for packets to pass.
+	// Packets pass without netplugin.
 	stop()
 	n.KillVswitchd()
 	n.StartVswitchd()
@@ -200,9 +200,9 @@ func TestALegThatVanishesComesBack(t *testing.T) {
 	})
 }
 
-// ovs-vswitchd, which changes another flag of the link at this moment, may write that it
-// is down. Later it is somebody's will; but a keeper that starts cannot tell who it was, as the
-// one before may have ended at that moment.
+// ovs-vswitchd, which changes another flag of the link at this moment, may write that it is down. Later that is an
+// operator's decision; but a keeper that starts cannot know the cause, as its predecessor may have ended at that
+// moment.
 func TestALinkThatIsSetDownWhileItBecomesAPortIsSetUp(t *testing.T) {
 	n := newNode(t)
 	n.outside.Vsctl("add-port", "sw", "to-up0")

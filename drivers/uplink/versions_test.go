@@ -21,8 +21,8 @@ func TestTheLocalPortHasIPv6AsTheUplinkHad(t *testing.T) {
 	}
 }
 
-// Where IPv6 is off at the uplink, it is at the local port; what somebody has made there all the same does not keep the
-// host from its routes.
+// If IPv6 is disabled at the uplink, it is disabled at the local port; an address added there all the same does
+// not keep the host from its routes.
 func TestWhatCannotBeGivenBackKeepsNothingElse(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -45,7 +45,7 @@ func TestWhatCannotBeGivenBackKeepsNothingElse(t *testing.T) {
 	}
 }
 
-// Each router that has told of itself by IPv6 is a route for a while; all of them are moved.
+// Each advertised IPv6 router is a route with a lifetime; all of them are moved.
 func TestRoutesByTwoRoutersAreMoved(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -107,7 +107,7 @@ func TestARouteOfSeveralUplinksIsMoved(t *testing.T) {
 	}
 }
 
-// A route by a nexthop object cannot be taken off by its link: that stays as it is, and is told of.
+// A route by a nexthop object cannot be moved from its link: such a link stays as it is, and is reported.
 func TestALinkWithARouteByANexthopObjectStaysAsItIs(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -313,7 +313,7 @@ func TestAnEndpointOfAnotherNodeIsNeitherUsedNorDeleted(t *testing.T) {
 	}
 }
 
-// Nothing was made for it, and nobody lets us delete what is not ours: there is nothing to go on with.
+// Nothing was made for it, and deleting foreign endpoints is denied: there is nothing to retry.
 func TestAnEndpointThatIsDeniedUsIsNotDeletedForEver(t *testing.T) {
 	denied := fault.New(fault.Denied, "node/node1 may not serve tenant red")
 	node := fakenode.NewNode(t)
@@ -324,7 +324,7 @@ func TestAnEndpointThatIsDeniedUsIsNotDeletedForEver(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// A denial alone says nothing of what was there before: whoever was given an endpoint gives it back.
+// A denial alone does not prove that there was no endpoint: an assigned one is released.
 func TestAnEndpointIsDeletedWhoseDeletionIsDeniedForAWhile(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)
@@ -415,7 +415,8 @@ func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
 	}
 }
 
-// A server that has just started does not know the switch's ports yet. An ADD that is repeated then waits, and takes nothing away.
+// A server that has just started does not know the switch's ports yet. An ADD that is repeated then waits, and
+// takes nothing away.
 func TestARepeatedAddWaitsUntilThePortsAreKnown(t *testing.T) {
 	node := fakenode.NewNode(t)
 	stop := node.Start(t)

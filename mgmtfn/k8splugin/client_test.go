@@ -80,7 +80,7 @@ func TestAClientThatMisbehavesCostsTheOthersNothing(t *testing.T) {
 		},
 		"more connections than allowed": func(t *testing.T, node *fakenode.Node) {
 			for range 20 {
-				dial(t, node) // and say nothing
+				dial(t, node) // and send nothing
 			}
 		},
 	} {
@@ -130,7 +130,7 @@ func TestOnlyRootIsHeard(t *testing.T) {
 			t.Errorf("%s has mode %v (%v), want %v", path, info.Mode().Perm(), err, mode)
 		}
 	}
-	// Somebody who got past the file modes, by a descriptor passed on, say.
+	// A client that got past the file modes, by a descriptor passed on, say.
 	for dir := filepath.Dir(node.Socket()); dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o777); err != nil {
 			t.Fatal(err)

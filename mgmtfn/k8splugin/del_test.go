@@ -85,7 +85,7 @@ func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// A machine that comes up with a full disk, in another boot, serves its pods; what was left undone is undone.
+// A machine that boots again with a full disk serves its pods; unfinished deletions are finished.
 func TestAServerStartsOnAFullDisk(t *testing.T) {
 	node, full, free := onSmallDisk(t)
 	stop := node.Start(t)
@@ -219,7 +219,7 @@ func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
-// withoutScan is a node whose server does not look for queued deletions by itself.
+// withoutScan returns a node whose server does not look for queued deletions periodically.
 func withoutScan(t *testing.T) (*fakenode.Node, *k8splugin.Server) {
 	t.Helper()
 	node := fakenode.NewNode(t)
@@ -255,7 +255,8 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 	node.NothingLeft(t)
 }
 
-// A postponed DEL is answered when its deletion is accepted, also where the worker found it in the queue meanwhile and accepts it.
+// A postponed DEL is answered when its deletion is accepted, also where the worker found it in the queue meanwhile
+// and accepts it.
 func TestADeletionIsAcceptedForEachWhoAsksForIt(t *testing.T) {
 	node, server := withoutScan(t)
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))

@@ -36,7 +36,8 @@ func (r *recorded) record(uid string) (pod mastercfg.K8sPod, there, complete boo
 	return pod, there, r.complete
 }
 
-// A runtime that has lost a sandbox leaves its namespace. Once Kubernetes has deleted the pod, nobody says DEL any more.
+// A runtime that has lost a sandbox leaves its namespace. Once Kubernetes has deleted the pod, no DEL follows any
+// more.
 func TestAPodThatIsDeletedIsUndoneThoughItsNamespaceStays(t *testing.T) {
 	minutes := func(n int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(n) * time.Minute) }
 	for what, c := range map[string]struct {

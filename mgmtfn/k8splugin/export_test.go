@@ -9,7 +9,7 @@ var SweepDeleted = (*Server).sweepDeleted
 // AcceptDeletion is what is done about a deletion that was found in the queue.
 var AcceptDeletion = (*Server).acceptDeletion
 
-// IsGone tells whether the container of an attachment is gone.
+// IsGone reports whether the container of an attachment is gone.
 var IsGone = isGone
 
 // UndoMissed undoes an attachment that was found to be gone.

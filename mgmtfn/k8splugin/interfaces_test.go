@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// A plugin that calls others may give a pod a further interface by a second ADD of the same sandbox. Each has an address of its own and
-// goes alone; ports of the node lead to the first one, through which answers leave.
+// A plugin that calls others may add a further interface to a pod by a second ADD of the same sandbox. Each has an
+// address of its own and is removed alone; host ports lead to the first one, through which answers leave.
 func TestAPodMayHaveSeveralInterfaces(t *testing.T) {
 	node := fakenode.NewNode(t)
 	config := node.Config()
@@ -70,7 +70,7 @@ func TestAPodMayHaveSeveralInterfaces(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// Containers of no pod are attached each for itself, and who wants to know is told of each that comes or goes.
+// Containers without a pod are attached each on its own, and AttachedChanged is called for each ADD and DEL.
 func TestEachContainerOfNoPodIsAttached(t *testing.T) {
 	node := fakenode.NewNode(t)
 	config := node.Config()

@@ -87,7 +87,7 @@ func TestOnlyWhatWasAttachedByThisMachineIsDeleted(t *testing.T) {
 		others = append(others, ep.ID)
 	}
 	slices.Sort(others)
-	fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+	fresh, err := fakenode.OpenNode(node.Dir) // with no memory of former holders
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		node.Cluster.Watch(func(call string) { // without the file nobody can have it on the disk
+		node.Cluster.Watch(func(call string) { // a missing file stands for one that is not on the disk
 			if call == fakenode.CreateEndpoint+" done" {
 				if err := os.Remove(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil {
 					t.Error(err)
@@ -127,13 +127,13 @@ func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
 	}
 }
 
-// A master of an earlier release writes no boot down: if the power goes as soon as it has the
-// endpoint, only the checkpoint tells of it.
+// A master of an earlier release records no boot: if the power fails as soon as it has the endpoint, only the
+// checkpoint names it.
 func TestUntilAMasterHasToldABootNoEndpointIsAskedForWithoutCheckpoint(t *testing.T) {
 	node := fakenode.NewNode(t)
 	logger, _ := logtest.NewNullLogger()
 	logger.SetLevel(logrus.DebugLevel)
-	var loses atomic.Bool // the checkpoint: without the file nobody can have it on the disk
+	var loses atomic.Bool // the checkpoint: a missing file stands for one that is not on the disk
 	logger.AddHook(at{"add: begin", func() {
 		if !loses.Load() {
 			return

@@ -167,7 +167,7 @@ func TestWithoutItsStateDirectoryTheNodeKeepsWhatLivesAndDeletesTheRest(t *testi
 	if err := node.Cluster.Place(byHand); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+	fresh, err := fakenode.OpenNode(node.Dir) // with no memory of former holders
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestWhatIsBegunToBeUndoneIsUndone(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// An ADD that nobody knows of yet has said which endpoint it is about.
+// An ADD reserves its endpoint before its checkpoint is written.
 func TestAnEndpointThatIsBegunIsNotReclaimed(t *testing.T) {
 	node := fakenode.NewNode(t)
 	config := node.Config()
@@ -316,7 +316,7 @@ func TestAnAddWaitsUntilItsEndpointIsReclaimed(t *testing.T) {
 	})
 	reclaimed, answered := make(chan error, 1), make(chan error, 1)
 	go func() { reclaimed <- server.Reclaim(context.Background(), podEndpoint) }()
-	<-reclaiming // and has found that nobody uses it
+	<-reclaiming // and has found it unused
 	netns := fakenode.NewNamespace(t)
 	go func() {
 		_, err := node.Do(request(cniwire.Add, "pod", netns, ""))

@@ -46,7 +46,7 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 	for range running {
 		<-begun
 	}
-	for range refusedAtOnce { // 64 run, 64 wait, the rest is told at once
+	for range refusedAtOnce { // 64 run, 64 wait, the rest is refused at once
 		<-refusals
 	}
 
@@ -76,7 +76,8 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 	<-done
 }
 
-// A node whose DELs hang is asked for its status all the same, and takes in other DELs: those are noted, and carried out later.
+// A node whose DELs hang is asked for its status all the same, and takes in other DELs: those are noted, and
+// carried out later.
 func TestDelsThatHangKeepNeitherStatusNorOtherDelsWaiting(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)
@@ -111,7 +112,7 @@ func TestDelsThatHangKeepNeitherStatusNorOtherDelsWaiting(t *testing.T) {
 			t.Errorf("%s: %v", r.Command, err)
 		}
 	}
-	// Nobody has its ports of the node any more, however long it takes to undo it.
+	// Its host ports are free, however long it takes to undo it.
 	if text, err := os.ReadFile(filepath.Join(node.StateDir(), "other@eth0.json")); err != nil || !strings.Contains(string(text), `"deleting"`) {
 		t.Errorf("its checkpoint: %s, %v", text, err)
 	}

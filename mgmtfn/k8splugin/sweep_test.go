@@ -75,7 +75,8 @@ func TestOnlyTheContainerThatWasMissedIsUndone(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// Some container runtimes name a namespace by a process that is in it, and say no DEL when that has ended by itself.
+// Some container runtimes name a namespace by a process in it, and send no DEL when that process has ended on its
+// own.
 func TestAContainerWhoseProcessHasTheNamespaceIsUndoneWhenItEnds(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t, kubernetes)
@@ -106,7 +107,8 @@ func TestAContainerWhoseProcessHasTheNamespaceIsUndoneWhenItEnds(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// A number by which this process never saw the container's is of other processes than it sees: that none has it says nothing.
+// A process id under which this process never saw the container's belongs to another pid namespace: that it is
+// unused here proves nothing.
 func TestOnlyAProcessThatWasSeenEnds(t *testing.T) {
 	for _, seen := range []bool{false, true} {
 		r := attachment.Record{HostLink: "none", Netns: "/proc/4194305/ns/net", NetnsID: "4:1", NetnsSeen: seen} // more than a process can have
@@ -116,8 +118,8 @@ func TestOnlyAProcessThatWasSeenEnds(t *testing.T) {
 	}
 }
 
-// Who may change the interfaces of a pod may delete its own, and others may rename the switch's end: the pod lives, and its
-// address is nobody else's.
+// Root in a pod may delete the pod's interface, and other software may rename the switch's end: the pod lives, and
+// no other gets its address.
 func TestAContainerThatHasLostItsLinkKeepsItsAddress(t *testing.T) {
 	for what, lose := range map[string]func(t *testing.T, node *fakenode.Node, netns string){
 		"deleted inside": func(t *testing.T, _ *fakenode.Node, netns string) {
@@ -188,7 +190,7 @@ func TestTheLinkOfAnotherContainerDoesNotKeepOneThatIsGone(t *testing.T) {
 			if err := os.Remove(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil {
 				t.Error(err)
 			}
-			fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+			fresh, err := fakenode.OpenNode(node.Dir) // with no memory of former holders
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +237,7 @@ func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
 	status := cniwire.Request{Command: cniwire.Status, Stdin: []byte(conf)}
 	refused(t, node, status, 50) // it has never been ready since the boot
 	node.Switch.Fail(fakenode.Ready, nil)
-	do(t, node, status) // whoever leads
+	do(t, node, status) // although there is no leader
 	fakenode.Eventually(t, "the heart beats", func() bool { return cniwire.Beats(node.Socket(), time.Minute) })
 	node.Switch.Fail(fakenode.Ready, errors.New("no switch"))
 	do(t, node, status)
@@ -251,9 +253,8 @@ func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
 	}
 }
 
-// Runtimes ask for the status again and again, without a deadline and with everything else waiting. It waits for
-// nobody: neither for a leader or a store that do not answer, nor for containers that are being attached and go
-// meanwhile.
+// Runtimes ask for the status repeatedly, without a deadline and with everything else waiting. It waits neither
+// for a leader or a store that does not answer, nor for containers that are being attached and deleted meanwhile.
 func TestTheStatusOfANodeOfKubernetesWaitsForNobody(t *testing.T) {
 	node := fakenode.NewNode(t)
 	release := make(chan struct{})
@@ -298,8 +299,9 @@ type unread struct{ error }
 
 func (unread) StoreUnread() bool { return true }
 
-// A server that starts while the store is away knows nothing, but the switch goes on with what one of this boot has given it.
-// How long nobody was there does not matter, nor that the server is replaced again meanwhile.
+// A server that starts while the store is away has no state, but the switch goes on with what a server of this
+// boot has configured. It does not matter how long no server ran, nor that the server is restarted again
+// meanwhile.
 func TestANodeOfKubernetesThatStartsWithoutTheStoreStaysReady(t *testing.T) {
 	node := fakenode.NewNode(t)
 	alive := cniwire.Heartbeat(node.Socket())

@@ -20,7 +20,7 @@ func (absent) Detach(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// punctual is a master that answers nobody whose time is over.
+// punctual is a master that answers no request whose deadline has passed.
 type punctual struct{ k8splugin.Master }
 
 func (m punctual) DeleteEndpoint(ctx context.Context, r mastercfg.DeleteEndpointRequest) error {

@@ -82,7 +82,7 @@ func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
 	}
 }
 
-// Whoever can write the store must not get the machine's memory by it.
+// A client that can write the store must not be able to exhaust the machine's memory.
 func TestHashesThatAreNoneAreRefused(t *testing.T) {
 	h := NewHasher(cheap, nil)
 	hash, err := h.Hash(t.Context(), right, 0)
@@ -308,7 +308,7 @@ func TestWhoGuessesMuchIsBehindWhoDoesNot(t *testing.T) {
 	}
 }
 
-// Who knows a password, and logs in or changes it without end, does not keep others waiting for ever.
+// A user who knows a password, and logs in or changes it without end, does not keep others waiting for ever.
 func TestWhoIsRightAllTooOftenGoesFirstNoMore(t *testing.T) {
 	for name, again := range map[string]func(g *Guesses, now time.Time) (rank int){
 		"logins": func(g *Guesses, now time.Time) int {

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// taken are turns of which one is at work, and those with some ranks wait, in this order.
+// taken are turns, one of which is being served, while those with some ranks wait, in this order.
 type taken struct {
 	turns
 	served  []int // ranks
@@ -103,7 +103,7 @@ func TestNobodyWaitsForever(t *testing.T) {
 	})
 }
 
-// Turns that come at the moment when somebody leaves are not lost.
+// Turns that arrive while another is leaving are not lost.
 func TestNoTurnIsLost(t *testing.T) {
 	q := &turns{atOnce: 2, most: 4, patience: time.Hour}
 	var all sync.WaitGroup

@@ -66,8 +66,8 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, `,"nodePorts":["30080:80:TCP"]`), 403, "")
 }
 
-// Hosts get routes to the networks of a tenant with the network contivh1: who administers it would take from them what they reach otherwise,
-// such as their name servers.
+// Hosts get routes to the networks of a tenant with the network contivh1: a tenant's admin could cut them off from
+// other destinations, such as their name servers.
 func TestWhoAdministersATenantGivesHostsNoRoutes(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

@@ -66,7 +66,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	if after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%+v became %+v", before, after)
 	}
-	// With other addresses it joins anew: a node that has joined with them in between comes first.
+	// With other addresses it joins again: a node that has joined with them in between has priority.
 	j.pass(time.Minute)
 	if _, refused := tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.JoinPath,
 		mastercfg.JoinRequest{Token: shown.Token, Host: m.name, CSR: m.csr, Addresses: []string{"10.0.0.2"}}); refused != "" {

@@ -127,7 +127,7 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	none.Run(t.Context())
 }
 
-// A stranger chooses the path: no line is longer than those who read it take.
+// A stranger chooses the path: no line is longer than readers accept.
 func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	long := strings.Repeat("<\xff", 32<<10)
@@ -140,7 +140,7 @@ func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	}
 }
 
-// What was written stays while the disk is full, and the chain goes on once there is room.
+// The file is kept while the disk is full, and the chain goes on once there is room.
 func TestAFullDiskPutsNothingAside(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a small disk")
@@ -196,8 +196,8 @@ func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
 	}
 }
 
-// Who has changed many objects has as many lines as their names need, which have all else as well; those about what
-// came to nothing are one.
+// A change of many objects has as many lines as their names need, each with all other fields as well; an entry
+// without effect has one line.
 func TestAllObjectsAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	var objects []string

@@ -25,7 +25,7 @@ func running(t *testing.T, l *Log) (stop func()) {
 	return stop
 }
 
-// Where nothing may happen that is not written down, who is to change something hears whether it is.
+// In strict mode, Begin returns whether the change is recorded.
 func TestAChangeBeginsWhenItIsWrittenDown(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log", "audit.log")
@@ -104,7 +104,7 @@ func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.Begin(ended, Entry{}); !fault.Is(err, fault.Unavailable) { // nobody writes any more
+	if err := l.Begin(ended, Entry{}); !fault.Is(err, fault.Unavailable) { // the writer has ended
 		t.Errorf("after the end: %v", err)
 	}
 	for _, usual := range []*Log{nil, New(filepath.Join(dir, "x", "y"), testkit.Quiet())} {

@@ -148,7 +148,7 @@ func TestAServerOfSyslogThatIsAwayHoldsNothingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // it goes, and comes back
+	for range 2 { // it ends, and returns
 		server, err := net.ListenPacket("unixgram", socket)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestTargetsOfSyslog(t *testing.T) {
 	l.copies[0].run(ended) // returns
 }
 
-// sentToListener is a log with a copy by TCP, and where that goes.
+// sentToListener returns a log with a copy by TCP, and the listener that receives the copy.
 func sentToListener(t *testing.T) (*net.TCPListener, *Log) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -226,7 +226,7 @@ func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
 		return conn.(*net.TCPConn)
 	}
 	add := func(n int) { l.Add(Entry{Time: time.Now(), Key: fmt.Sprintf("key%d.", n)}) }
-	// hears reads until a line is there.
+	// hears reads until a line has arrived.
 	hears := func(conn net.Conn, n int) {
 		t.Helper()
 		var all []byte
@@ -304,7 +304,7 @@ func TestAServerOfSyslogThatEndsEachConnectionIsAskedMoreAndMoreRarely(t *testin
 	}
 }
 
-// What a server has not read when it goes is sent when it is back, however long it was away.
+// Lines that a server has not read when it ends are sent when it is back, however long it was away.
 func TestNoLineIsLostWhenAServerOfSyslogIsAwayForLong(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// isAboutAnyPod tells whether a rule is written as one about any pod.
+// isAboutAnyPod reports whether a rule is written in the form for any pod.
 func (b *book) isAboutAnyPod() bool {
 	for _, rules := range b.policies {
 		if slices.ContainsFunc(rules, func(r mastercfg.TierRule) bool { return r.AnyPod }) {
@@ -21,8 +21,8 @@ func (b *book) isAboutAnyPod() bool {
 
 var everyPod = []PodSelector{{}}
 
-// A thousand policies that let all pods come do not list them: a class that comes or goes, of which none of them has subjects, is
-// written, and its pods, and no policy.
+// A thousand policies that admit all pods do not list them: when a class is added or removed in which none of them
+// has subjects, the class and its pods are written, and no policy.
 func TestANewClassOfPodsIsNoNewsToPoliciesAboutAnyPod(t *testing.T) {
 	e := New()
 	e.UseAnyPod(true)
@@ -65,8 +65,8 @@ func TestANewClassOfPodsIsNoNewsToPoliciesAboutAnyPod(t *testing.T) {
 	}
 }
 
-// To an agent that does not know the form, a rule that denies is about everybody, and one that accepts about nobody whom it does not
-// name otherwise. One that passes lists classes.
+// To an agent that does not know the form, a rule that denies applies to all peers, and one that accepts only to
+// those that it names otherwise. One that passes lists classes.
 func TestARuleAboutAnyPodAllowsNoMoreToWhoDoesNotKnowIt(t *testing.T) {
 	e := New()
 	e.UseAnyPod(true)

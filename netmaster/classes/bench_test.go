@@ -40,7 +40,7 @@ func crowdPod(app int) Pod {
 	return Pod{Labels: map[string]string{"app": fmt.Sprintf("app%d", app), "hash": "5d4f8c7b9d"}}
 }
 
-// BenchmarkCold is a leader's start: it hears of everything.
+// BenchmarkCold is a leader's start: it receives everything.
 func BenchmarkCold(b *testing.B) {
 	for b.Loop() {
 		crowd()

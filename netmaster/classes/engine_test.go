@@ -72,7 +72,7 @@ func (b *book) enter(c Changes) {
 
 func labelled(key, value string) Selector { return Selector{{key, In, []string{value}}} }
 
-// A pod that comes, goes or gets other labels is one write; so a thousand others cost nothing.
+// A pod that is added, deleted or gets other labels is one write; so a thousand others cost nothing.
 func TestAPodIsOneWrite(t *testing.T) {
 	e, b := New(), newBook()
 	e.SetNamespace("shop", nil)
@@ -151,7 +151,8 @@ func TestAPodHasNoClassBeforeItsNamespaceIsKnown(t *testing.T) {
 	}
 }
 
-// A pod that has the name of another one, as of a StatefulSet, has a class of its own to be written, also if it is the same one.
+// A pod that has the name of another one, as of a StatefulSet, has a class of its own to be written, also if it is
+// the same one.
 func TestAPodThatHasTheNameOfAnotherIsAnotherOne(t *testing.T) {
 	e, b := New(), newBook()
 	e.SetNamespace("shop", nil)
@@ -271,7 +272,7 @@ func TestAPolicyThatIsTooLargeDenies(t *testing.T) {
 	}
 }
 
-// Who has a name, agents find out. A rule of nothing but names has peers, too.
+// Agents resolve names. A rule of names only has peers, too.
 func TestARuleAboutNamesKeepsThem(t *testing.T) {
 	e := New()
 	e.SetNamespace("shop", nil)
@@ -312,7 +313,7 @@ func TestExceptionsArePartsOfANetwork(t *testing.T) {
 	}
 }
 
-// Whoever writes policies of a namespace writes exceptions, as many as an object holds.
+// The author of a namespace's policies may write exceptions, as many as an object holds.
 func TestExceptionsTakeTimeInProportion(t *testing.T) {
 	const count, most = 5000, 5 * time.Second // of a processor: 0.3 s; 20 if each were compared with each
 	chance := rand.New(rand.NewPCG(1, 1))

@@ -48,7 +48,7 @@ func TestPoliciesThatAreTooManyAllowNothing(t *testing.T) {
 	step("one goes", 0, 0, MaxRules/2, 1)
 }
 
-// A name of ports counts as what it becomes, whoever has the ports.
+// A name of ports counts as the rules that it becomes, whichever pods have the ports.
 func TestNamesOfPortsCountAsTheRulesThatTheyBecome(t *testing.T) {
 	e, b := New(), newBook()
 	e.SetNamespace("shop", nil)
@@ -91,7 +91,7 @@ func TestNamesOfPortsCountAsTheRulesThatTheyBecome(t *testing.T) {
 	step("there is room again", MaxRules+2-maxNumbers*maxEmpty, false)
 }
 
-// A name that no policy uses any more tells pods apart no longer.
+// A name that no policy uses no longer separates classes.
 func TestNamesThatNoPolicyUsesAreForgotten(t *testing.T) {
 	e, b := New(), newBook()
 	e.SetNamespace("shop", nil)
@@ -112,7 +112,7 @@ func TestNamesThatNoPolicyUsesAreForgotten(t *testing.T) {
 	}
 }
 
-// Pods for whose class there is no number are of one that is never written, and take nobody's.
+// Pods whose class has no number get a class that is never written, and no other's number.
 func TestPodsWithoutANumberForTheirClassAreIsolated(t *testing.T) {
 	const bits = 4 // selectors, so that there are one class too many for the numbers
 	e, b := New(), newBook()
@@ -144,7 +144,7 @@ func TestPodsWithoutANumberForTheirClassAreIsolated(t *testing.T) {
 	}
 }
 
-// They get their classes when others leave theirs, and none where nothing selects them any more.
+// They get their classes when numbers become free, and none once no policy selects them.
 func TestPodsWithoutANumberGetOneThatIsFree(t *testing.T) {
 	e, b := New(), newBook()
 	e.most = 1
@@ -191,7 +191,8 @@ func TestPodsWithoutANumberGetThatOfAClassWithoutPods(t *testing.T) {
 	}
 }
 
-// A pod whose labels change and change back is of the class that its record has had all the time; that is no class without pods.
+// A pod whose labels change and change back is of the class that its record has had all the time; that is no class
+// without pods.
 func TestAClassThatAPodComesBackToIsNotForgotten(t *testing.T) {
 	e, b := New(), newBook()
 	e.SetNamespace("shop", nil)

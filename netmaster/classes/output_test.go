@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The fingerprint is in the store. One that another version has written for the same policy must be
-// the same: if it were not, every connection would be judged anew at an upgrade, and at each change of leader during it.
+// The fingerprint is in the store. Another version's must be the same for the same policy: otherwise every
+// connection would be evaluated again at an upgrade, and at each change of leader during it.
 func TestTheFingerprintOfAPolicyIsTheOneThatIsStored(t *testing.T) {
 	policy := func(names ...string) Policy {
 		return Policy{

@@ -43,7 +43,8 @@ func TestRulesSayTheSameOfSomeClasses(t *testing.T) {
 	}
 }
 
-// anew tells whether what an engine begins with has connections judged anew: pods are of another number, or numbers stand for other pods.
+// anew reports whether an engine's first changes have connections evaluated again: pods have another number, or
+// numbers stand for other pods.
 func (b *book) anew(c Changes) bool {
 	lasting, anew := map[uint16]struct{}{}, c.Moved
 	for number, now := range c.Classes {
@@ -57,7 +58,8 @@ func (b *book) anew(c Changes) bool {
 	return anew
 }
 
-// Whatever labels change between two engines, a connection that was admitted and is not any more is judged anew.
+// Whatever labels change between two engines, a connection that was admitted and is not any more is evaluated
+// again.
 func TestALabelThatChangesBetweenEnginesHasConnectionsJudgedAnew(t *testing.T) {
 	denied := 0
 	for seed := range uint64(200) {

@@ -97,7 +97,7 @@ func (u *universe) change(e *Engine) {
 	}
 }
 
-// selected tells whether a pod is selected, by what Kubernetes says.
+// selected reports whether a pod is selected, by the rules of Kubernetes.
 func (u *universe) selected(s PodSelector, key string) bool {
 	namespace := key[:1]
 	if s.Namespace != "" {

@@ -53,7 +53,7 @@ func TestGroupsOfWhoHasThePassword(t *testing.T) {
 	}
 }
 
-// What a directory says that is not as it should be, is that it does not say.
+// An improper answer of a directory counts as none.
 func TestADirectoryThatDoesNotAnswer(t *testing.T) {
 	d, good := started(t, false)
 	deny := func(what, part string, change func(*directory.Config)) {

@@ -146,7 +146,7 @@ func person(cn, uid, password string) *ldap.AddRequest {
 	return entry("cn="+cn+",ou=people,dc=example,dc=org", "objectClass", "inetOrgPerson", "sn", cn, "uid", uid, "userPassword", password)
 }
 
-// The server is OpenLDAP's, whose groups are an attribute that is told to who asks for it only.
+// The server is OpenLDAP's, which returns groups only as an attribute that is asked for.
 func TestLongPersonsAndGroupsOfOpenLDAP(t *testing.T) {
 	testkit.TakesLong(t)
 	s := startSlapd(t)

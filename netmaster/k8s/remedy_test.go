@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// For every part of a policy that is not supported, the event says what to write in its place.
+// For every part of a policy that is not supported, the event names a replacement.
 func TestWhatIsNotUnderstoodOfAPolicyHasARemedy(t *testing.T) {
 	odd := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like", Values: []string{"w"}}}}
 	check := func(what string, doubts []string, remedy string) {
@@ -66,7 +66,7 @@ func TestWhatIsNotUnderstoodOfAPolicyHasARemedy(t *testing.T) {
 	}
 }
 
-// For every reason that a pod is not placed, the event says what to do.
+// For every reason that a pod is not placed, the event names a remedy.
 func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 	w := grouped(t)
 	w.put(&contivmodel.Tenant{TenantName: "closed", Namespaces: "others"}, &contivmodel.Network{TenantName: "default", NetworkName: "other", Subnet: "10.9.0.0/16"})
@@ -114,7 +114,7 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 	}
 }
 
-// For every address of a service that is not served, the event says what to do.
+// For every address of a service that is not served, the event names a remedy.
 func TestAnAddressThatIsNotServedHasARemedy(t *testing.T) {
 	w := newWorld(t)
 	many := make([]string, maxLooked+1)

@@ -72,8 +72,8 @@ func TestADamagedKeyringStays(t *testing.T) {
 	}
 }
 
-// Another key seals when all have it; what was sealed before opens with the older one, and is sealed
-// anew at its place.
+// A new key encrypts when all have it; older secrets are decrypted with the former key, and encrypted again in
+// place.
 func TestAnotherKeyComesInTwoSteps(t *testing.T) {
 	here, there := In(t.TempDir()), In(t.TempDir())
 	told := 0

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A value opens at its key only. Without the key that has sealed it there is an error, and what is damaged is nobody's record.
+// A value can be decrypted at its key only. Without the key that has encrypted it there is an error, and a damaged
+// value is no record.
 func TestValuesOpenAtTheirKey(t *testing.T) {
 	dir := t.TempDir()
 	v := made(t, dir).Values()
@@ -44,7 +45,7 @@ func TestValuesOpenAtTheirKey(t *testing.T) {
 	}
 }
 
-// Values are as they would be stored now until another key seals, or nothing does any more.
+// Values are current until another key encrypts, or none does any more.
 func TestValuesAreCurrentUntilAnotherKeySeals(t *testing.T) {
 	ring := made(t, t.TempDir())
 	v := ring.Values()
@@ -112,7 +113,8 @@ func TestAKeyringThatWasReplacedIsReadAgain(t *testing.T) {
 	}
 }
 
-// Where the keyring is lost nothing is sealed, and no other one is made: nobody else would open what that seals.
+// If the keyring is lost nothing is encrypted, and no other one is made: other netmasters could not decrypt its
+// values.
 func TestValuesAreSealedWithNoOtherKeyringThanTheClusters(t *testing.T) {
 	ring := made(t, t.TempDir())
 	v := ring.Values()

@@ -118,7 +118,7 @@ func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
 	d.want("long after", d.add("e", "u1"), "10.1.0.42001:db8::4")
 }
 
-// What was handed out meanwhile without an endpoint is somebody else's.
+// Addresses that were allocated meanwhile without an endpoint are in use.
 func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
 	d := newCoolingPods(t, "10.1.0.0/16", "2001:db8::/126")
 	d.want("first", d.add("a", "u1"), "10.1.0.12001:db8::1")
@@ -160,7 +160,7 @@ func TestTheNextLeaderGoesOnBehindWhatWasGivenLast(t *testing.T) {
 	}
 }
 
-// What is noted for the next leader goes with what it is about.
+// Counters recorded for the next leader are deleted with their networks and groups.
 func TestCountersOfAddressesGoWithTheirNetworksAndGroups(t *testing.T) {
 	d := newCoolingPods(t, "10.1.0.0/16", "")
 	d.post("endpointGroups/default:web", `{"tenantName":"default","groupName":"web","networkName":"pods","ipPool":"10.1.7.1-10.1.7.9"}`)

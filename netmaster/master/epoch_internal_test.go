@@ -18,7 +18,7 @@ func TestTheNextEpochIsAboveItsFloorAndTheNextToTheSwitch(t *testing.T) {
 	}
 }
 
-// A large plan is seen in parts: connections are judged anew when all of it is there.
+// A large plan is seen in parts: connections are evaluated again when it is complete.
 func TestTheEpochComesLast(t *testing.T) {
 	rule := []byte(`{"Action":"deny"}`)
 	epoch := placeOf(mastercfg.K8sEpochKey, nil, nil)

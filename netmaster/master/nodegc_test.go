@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// lostNode has two endpoints on a node that is not registered, with its reports.
-// It returns the store as it was without them.
+// lostNode has two endpoints on an unregistered node, with its reports. It returns the store's content without
+// them.
 func lostNode(t *testing.T) (*world, map[string]string) {
 	w := newWorld(t)
 	w.post("networks/default:web", `{"tenantName":"default","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
@@ -83,7 +83,7 @@ func (w *world) endpoints() int {
 
 const registrationOfH1 = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/192.0.2.1:4789"
 
-// sees waits until the ledger has a key, or has it no more.
+// sees waits until the ledger has a key, or no longer has it.
 func (w *world) sees(key string, there bool) {
 	w.Helper()
 	testkit.Eventually(w, time.Minute, "the ledger follows", func() (is bool) {
@@ -98,7 +98,8 @@ func (w *world) sees(key string, there bool) {
 	})
 }
 
-// A node that was removed has no time: also where a leader counts it down already, and it is registered until its lease ends.
+// A node that was removed has no time: also where a leader counts it down already, and it is registered until its
+// lease ends.
 func TestEndpointsOfANodeThatWasRemovedAreFreedWhenItsLeaseHasEnded(t *testing.T) {
 	for _, counted := range []bool{false, true} {
 		w, empty := lostNode(t)
@@ -211,7 +212,7 @@ func TestANodeThatComesBackKeepsItsEndpoints(t *testing.T) {
 		services, err := w.db.Services(t.Context(), mastercfg.AgentVTEPService)
 		return err == nil && len(services) == 1
 	})
-	// Whether or not the ledger has heard of it: the transaction finds it out.
+	// The ledger may not know yet: the transaction's guards detect it.
 	w.sweep(collector, now.Add(2*time.Hour))
 	if w.endpoints() != 2 {
 		t.Error("endpoints of a node that is back were freed")
@@ -289,7 +290,7 @@ func TestANodeThatCannotBeNotedKeepsNoOtherFromBeingLookedAfter(t *testing.T) {
 			t.Errorf("%s is there still: %s", gone, value)
 		}
 	}
-	// Their time passes although nobody could write down how much is left.
+	// Their time passes although the remainder could not be recorded.
 	if err := c.Sweep(t.Context(), now.Add(59*time.Minute)); !fault.Is(err, fault.Exhausted) || w.endpoints() != 3 {
 		t.Errorf("before the time is over %d endpoints are left (%v)", w.endpoints(), err)
 	}
@@ -314,14 +315,14 @@ func TestAnEndpointThatCannotBeDeletedKeepsNoOtherOfALostNode(t *testing.T) {
 		t.Errorf("%d endpoints are left (%v)", w.endpoints(), err)
 	}
 	w.damage(network, sound)
-	w.sweep(w.collector(), now.Add(62*time.Minute)) // the record says that the time is over
+	w.sweep(w.collector(), now.Add(62*time.Minute)) // by the record the time is over
 	if w.endpoints() != 0 {
 		t.Errorf("%d endpoints are left of a node without damage", w.endpoints())
 	}
 }
 
-// What a lost node has reported of endpoints goes, too, where an operator has freed them before, or a collection could not delete it: the
-// node has nothing any more by which it could be found.
+// A lost node's reports on endpoints are deleted, too, if an operator has freed the endpoints before, or a
+// collection could not delete the reports: nothing else in the store names the node then.
 func TestWhatANodeReportedOfEndpointsGoesWithThem(t *testing.T) {
 	for name, free := range map[string]func(*world, time.Time){
 		"freed by an operator": func(w *world, _ time.Time) {
@@ -372,7 +373,7 @@ func (f failing) Txn(context.Context, objdb.Txn) (int64, bool, error) {
 	return 0, false, fault.New(fault.Unavailable, "no answer")
 }
 
-// A node that leaves a cluster after its pods has no endpoint: what its agent said last goes all the same.
+// A node that leaves a cluster after its pods has no endpoint: its agent's last reports are deleted all the same.
 func TestWhatANodeReportedGoesWithItWhenItHasNoEndpoint(t *testing.T) {
 	w, _ := lostNode(t)
 	c, now := w.collector(), time.Now()

@@ -86,7 +86,7 @@ func TestNothingAnOlderNetmasterHandedOutIsGivenAgain(t *testing.T) {
 				}
 				address, err := master.AllocAddress(tx, req, false)
 				if err != nil {
-					return nil // there are no more
+					return nil // all are allocated
 				}
 				address = address[:len(address)-len("/24")]
 				if slices.Contains(given, address) {

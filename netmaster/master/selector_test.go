@@ -8,7 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who asks for a service of a protocol that is not balanced is told so, and which are; clients of the original are told its words.
+// The refusal of a service with an unsupported protocol names the supported ones; clients of the original get its
+// words.
 func TestAServiceOfAnotherProtocolIsRefusedInClearWords(t *testing.T) {
 	for port, says := range map[string]string{
 		"5060:5060:sctp": `services are of tcp and udp, and "sctp" is not balanced`,

@@ -185,7 +185,7 @@ func TestClaimsMayHaveOtherNamesAndForms(t *testing.T) {
 	}
 }
 
-// What a provider does costs the login only, and tells nobody its secrets.
+// A faulty provider makes the login fail, nothing else, and no secret is shown.
 func TestAProviderThatDoesNotAnswerProperly(t *testing.T) {
 	p, issuer, ahead := asking(t, nil)
 	long := strings.Repeat("x", 2*mostBytes)
@@ -236,7 +236,7 @@ func TestAProviderThatDoesNotAnswerProperly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof := browse(t, p) // before it goes wrong
+		proof := browse(t, p) // before the fault
 		issuer.Set(openidtest.Behaviour{Replace: c.replace})
 		_, err = fresh.Person(t.Context(), proof)
 		fresh.Close()
@@ -248,7 +248,7 @@ func TestAProviderThatDoesNotAnswerProperly(t *testing.T) {
 		}
 	}
 	*ahead = 0
-	// one that never answers ends with who waits for it
+	// a request without an answer ends with its client
 	issuer.Set(openidtest.Behaviour{})
 	proof := browse(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,7 +288,7 @@ func TestAProviderIsAskedOnceAtATime(t *testing.T) {
 	}
 	issuer.Set(openidtest.Behaviour{})
 	*ahead += failedFor
-	gone, cancel := context.WithCancel(t.Context()) // who has gone is no failure of the provider
+	gone, cancel := context.WithCancel(t.Context()) // a client that has gone is no failure of the provider
 	cancel()
 	if failed := all(gone); failed != 0 || issuer.Asked(openidtest.Discovery) != 3 {
 		t.Errorf("once it is back: %d fail, it was asked %d times", failed, issuer.Asked(openidtest.Discovery))

@@ -36,7 +36,7 @@ func newIssuer(t testing.TB) issuer {
 	return i
 }
 
-// make signs what a template says for a new key; by nil: by itself.
+// make returns a certificate by a template, with a new key; nil: self-signed.
 func (i issuer) make(template *x509.Certificate, by *issuer) (*x509.Certificate, *ecdsa.PrivateKey) {
 	i.Helper()
 	key, err := pki.NewKey()
@@ -59,7 +59,7 @@ func (i issuer) make(template *x509.Certificate, by *issuer) (*x509.Certificate,
 	return c, key
 }
 
-// leaf is a certificate of somebody with a URI, if it is not empty.
+// leaf returns a certificate for a subject with a URI, if it is not empty.
 func (i issuer) leaf(subject, uri string, use x509.ExtKeyUsage, names ...string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	i.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: subject, Organization: []string{"Example"}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),

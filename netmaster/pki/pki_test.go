@@ -180,8 +180,7 @@ func TestNothingOutlivesItsAuthority(t *testing.T) {
 	}
 }
 
-// A short life is no shorter for having begun before: who has such a certificate does not ask
-// for the next one at once.
+// Backdating does not shorten a short life: the holder of such a certificate does not renew it at once.
 func TestRenewalIsInTheMiddle(t *testing.T) {
 	for _, life := range []time.Duration{LeafLife, time.Minute} {
 		c := sign(t, cluster(t)[Client], Leaf{Who: node, Use: x509.ExtKeyUsageClientAuth, Life: life}, now)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A clock that was ahead when a certificate was made leaves one that is far from due, and that nobody takes.
+// A clock that was ahead when a certificate was made leaves one that is far from due, and that is not valid yet.
 func TestACertificateByAClockThatWasAheadIsRenewedOnceTheClockIsRight(t *testing.T) {
 	const day = 24 * time.Hour
 	made := time.Now()
@@ -20,7 +20,7 @@ func TestACertificateByAClockThatWasAheadIsRenewedOnceTheClockIsRight(t *testing
 			t.Errorf("%s later it is due: %t, want %t", after, got, due)
 		}
 	}
-	// Who has made it may have been ahead, while the clock of who has it is right.
+	// The issuer's clock may have been ahead, while the holder's is right.
 	foreign := RenewalOf(&x509.Certificate{NotBefore: made.Add(9 * day), NotAfter: made.Add(17 * day)}, made, 0)
 	if foreign.Left(made.Add(time.Minute)) != 0 || (Renewal{}).Left(made) != 0 {
 		t.Error("one that has not begun, or none, is not due")

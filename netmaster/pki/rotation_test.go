@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 )
 
-// After each step both who has a certificate of before and who has a new one is believed by
-// whoever is one step behind or ahead; after the last one the old authority is gone.
+// After each step both former and new certificates are trusted by parties that are one step behind or ahead; after
+// the last one the old CA is gone.
 func TestAuthoritiesAreReplacedInThreeSteps(t *testing.T) {
 	node := identity.Identity{Kind: identity.Node, Name: "h1"}
 	by := cluster(t)
@@ -71,8 +71,8 @@ func eachStep(t *testing.T, step func(by, next Authorities, files map[string]str
 	}
 }
 
-// Whoever is interrupted while authorities are replaced leaves files that can be used, and the
-// hash is that of before until all of them are there.
+// An interrupted replacement of CAs leaves usable files, and the hash is the former one until all of them are
+// written.
 func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
 	eachStep(t, func(by, next Authorities, files map[string]string, dir string) {
 		order := []string{}

@@ -84,7 +84,7 @@ func TestWhatIsNoTokenIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-// The leader writes the authorities where who joins reads them, and others when there are others.
+// The leader publishes the CAs where joining pods read them, and again when they change.
 func TestAuthoritiesAreFoundWhereTheyAreWritten(t *testing.T) {
 	c := Cluster{Namespace: namespace, Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ConfigMap}})}
 	if _, err := c.Authorities(t.Context()); !fault.Is(err, fault.NotFound) {

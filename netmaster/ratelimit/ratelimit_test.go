@@ -13,7 +13,8 @@ var (
 	limits = Limits{Rate: 10, Burst: 20, Most: [kinds]int{Watch: 2, Apply: 1, LongAnswer: 3}}
 )
 
-// Who asks too often waits at first, and is refused then, until it has been silent; others do not notice.
+// A client with too many requests has to wait at first, and is refused then, until it has been silent; others do
+// not notice.
 func TestAClientHasItsRateAndNoMore(t *testing.T) {
 	s := New(limits)
 	var waits []time.Duration
@@ -49,7 +50,7 @@ func TestAClientHasItsRateAndNoMore(t *testing.T) {
 	}
 }
 
-// Requests that come in another order than that of their times have no more than others.
+// Requests that arrive out of the order of their times get no more than others.
 func TestRequestsOfTheSameTimeOvertakeEachOther(t *testing.T) {
 	s, given := New(limits), 0
 	for i := range 1000 {
@@ -102,7 +103,7 @@ func TestARefusalIsToldNowAndThen(t *testing.T) {
 	}
 }
 
-// However many clients come, few of them are remembered, and no one who has something is forgotten.
+// However many clients there are, few of them are kept, and none with a request in progress is dropped.
 func TestClientsThatAreSilentAreForgotten(t *testing.T) {
 	s := New(limits)
 	if _, ok := s.Take("ann", Apply, begin); !ok {

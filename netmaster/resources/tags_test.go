@@ -33,7 +33,7 @@ func TestTagRangesAreChecked(t *testing.T) {
 	}
 }
 
-// vlanPool is a pool with the given range, and who takes of it.
+// vlanPool returns a pool with the given range, and its set of used tags.
 func vlanPool(r TagRange) (VLANPool, tagSet) {
 	used := tagSet{}
 	return VLANPool{DefineVLANs(r), used}, used

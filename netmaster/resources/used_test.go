@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// addressSet are addresses that somebody has.
+// addressSet is a set of addresses in use.
 type addressSet map[netip.Addr]bool
 
 func (s addressSet) NextFree(from netip.Addr) (netip.Addr, bool) {
@@ -27,7 +27,7 @@ func (s addressSet) NextTaken(from netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// tagSet are tags that somebody has.
+// tagSet is a set of tags in use.
 type tagSet map[uint]bool
 
 func (s tagSet) NextFree(from uint) (uint, bool) {

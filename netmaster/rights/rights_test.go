@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 )
 
-// The table once more, as it is read: r for read, c for change, in the own tenant (blue)
-// and in a foreign one (red), or in the cluster.
+// The table again, in a readable form: r for read, c for change, in the own tenant (blue) and in a foreign one
+// (red), or in the cluster.
 func TestRolesAllowWhatTheyAreFor(t *testing.T) {
 	want := map[string]string{
 		"viewer of blue":       "public rc, known rc, objects r-, tenants r-, run time r-",

@@ -30,7 +30,7 @@ func TestLongANeighbourThatIsNotTheOneIsRefusedWithAReason(t *testing.T) {
 	}
 	a.stop()
 
-	// Whoever connects and is no neighbour is closed, whatever he says.
+	// A connection from an address that is no neighbour's is closed, whatever it sends.
 	for range 20 {
 		conn, err := net.Dial("tcp", net.JoinHostPort(a.near.String(), "179"))
 		if err != nil {
@@ -69,8 +69,8 @@ func TestLongANeighbourWithTooManyRoutesIsClosedForAWhile(t *testing.T) {
 	eventually(t, "it is opened again", func() bool { return len(s.Routes()) == limit })
 }
 
-// A neighbour that sends ten times too many routes, and one that comes and goes, costs
-// the others nothing, and us a bounded amount.
+// A neighbour that sends ten times too many routes, and one that flaps, cost the others nothing, and us a bounded
+// amount.
 func TestLongTheTroubleOfANeighbourIsItsOwn(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)

@@ -172,7 +172,7 @@ func (p *program) signal(s os.Signal) {
 	}
 }
 
-// hears waits until it shows such routes.
+// hears waits until the program shows such routes.
 func (p *program) hears(what string, holds func(routes string) bool) {
 	p.t.Helper()
 	eventually(p.t, p.name+" "+what, func() bool {
@@ -243,7 +243,7 @@ func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) 
 		t.Errorf("changed by their restart: %v", c)
 	}
 
-	// Another password: nobody is reached, and somebody is told.
+	// Another password: no session, and an error for operators.
 	settings.Neighbours[0].Password = "wrong"
 	wrong := *settings
 	wrong.Neighbours = slices.Clone(settings.Neighbours)
@@ -255,7 +255,8 @@ func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) 
 	t.Log(s.Status(own))
 }
 
-// Each side may be given another AS than the one it has. What is told says whose, and goes when the number is set right.
+// Each side may be configured with another AS than the one it has. The error names the side, and ends when the
+// number is corrected.
 func TestLongTheSpeakersOfDebianAreOfAnotherAS(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
@@ -292,8 +293,8 @@ func TestLongTheSpeakersOfDebianAreOfAnotherAS(t *testing.T) {
 	}
 }
 
-// A neighbour may fall silent with its link up: by itself, or because packets get lost. No end of a connection tells then, and that
-// both sides speak graceful restart does not mean that it restarts.
+// A neighbour may fall silent with its link up: because it has stopped, or because packets get lost. No connection
+// ends then, and that both sides use graceful restart does not mean that it restarts.
 func TestLongTheSilenceOfASpeakerOfDebianIsFoundInTheHoldTime(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)

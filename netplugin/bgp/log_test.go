@@ -15,7 +15,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
-// BIRD, once refused, ends what comes next without a word, for a while.
+// BIRD, once refused, closes the next connections without a notification, for a while.
 func TestTheEndOfAConnectionDoesNotHideARefusal(t *testing.T) {
 	another := refusalText(2, 2)
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fakenode.Isolate(m))
 }
 
-// order is what a neighbour is told to do.
+// order is a command for a neighbour.
 type order struct {
 	Settings *bgp.Settings
 	Add      []netip.Prefix
@@ -43,7 +43,7 @@ type order struct {
 	Count    int // so many prefixes more, of 100.64.0.0/10
 }
 
-// beNeighbour does what it is told until its input ends, and prints the changes.
+// beNeighbour carries out orders until its input ends, and prints the changes.
 func beNeighbour() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -92,9 +92,9 @@ type router struct {
 	changes int                           // how often that has changed
 }
 
-// newLink makes a namespace with a link to ours; number tells links apart. It is made before our speaker, so that at the end of the
-// test that one ends first: when a neighbour goes whose routes have not all been taken in, the library marks
-// them while its watcher reads them (osrg/gobgp#2705).
+// newLink makes a namespace with a link to ours; number distinguishes links. It is made before our speaker, so
+// that the speaker ends first at the end of the test: when a neighbour ends before all its routes have been
+// processed, the library marks them while its watcher reads them (osrg/gobgp#2705).
 func newLink(t testing.TB, number int) *router {
 	t.Helper()
 	link := fmt.Sprint("to", number)
@@ -125,8 +125,9 @@ func (r *router) haveIPv6() (own, near netip.Addr) {
 	return own, near
 }
 
-// speak begins to be a BGP speaker, which has routes when it meets its neighbours. It waits for them to connect, as routers do that have
-// a range of neighbours: when both connect at once, the library (v4.8.0) reads from one connection what it writes because of the other.
+// speak begins to be a BGP speaker, which has routes when it meets its neighbours. It waits for them to connect,
+// as routers do that have a range of neighbours: when both connect at once, the library (v4.8.0) reads from one
+// connection what it writes because of the other.
 func (r *router) speak(settings bgp.Settings, routes ...netip.Prefix) {
 	r.t.Helper()
 	fakenode.InNamespace(r.t, r.netns, "nft", "add table inet waits; add chain inet waits out { type filter hook output priority 0; }; add rule inet waits out tcp dport 179 drop")
@@ -181,7 +182,7 @@ func (r *router) kill() {
 	_ = r.process.Wait()
 }
 
-// hears waits until the neighbour has learned just these next hops of a prefix.
+// hears waits until the neighbour has learned exactly these next hops of a prefix.
 func (r *router) hears(p netip.Prefix, next ...netip.Addr) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprint(r.own, " has heard ", p, next), func() bool {
@@ -244,7 +245,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 
 // sayWhy shows how a speaker of a test that has failed stands with its neighbours.
 func sayWhy(t testing.TB, s *bgp.Speaker, hook *logtest.Hook) {
-	if view := s.Inspect(); view != nil { // else it speaks with nobody
+	if view := s.Inspect(); view != nil { // nil: it has no neighbours
 		for _, p := range view.Peers {
 			t.Logf("neighbour %+v", p)
 		}

@@ -47,7 +47,8 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 		over := waits(p, 3)
 		for i := range 2 {
 			<-over
-			// Who waits looks each idleTime whether it is longer since the last change, or since one was read on.
+			// A waiting caller checks each idleTime whether it is longer since the last change, or since a caller was
+			// released.
 			if took, want := now().Sub(begun), time.Duration(i+1)*2*idleTime; took != want {
 				t.Errorf("nothing is taken in, and %d of 3 were read on after %s, want %s", i+1, took, want)
 			}
@@ -68,7 +69,7 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 	})
 }
 
-// Ours count for nobody.
+// Our own routes count for no neighbour.
 func TestWhoChangesMostIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()

@@ -56,7 +56,7 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	a.do(order{Remove: []netip.Prefix{anywhere}})
 	eventually(t, "the default route goes", func() bool { return s.NextHops(anywhere) == nil })
 
-	// What a neighbour is told is ours alone.
+	// Neighbours get our own routes only.
 	b.mu.Lock()
 	if len(b.has) != 3 {
 		t.Errorf("told on: %v", b.has)
@@ -75,8 +75,8 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	}
 }
 
-// A connection that ends while the neighbour is saying something is reset, and then the neighbour may not read why it ended: it would
-// wait for us for as long as a restart may take.
+// A connection that ends while the neighbour is saying something is reset, and then the neighbour may not read why
+// it ended: it would wait for us for as long as a restart may take.
 func TestANeighbourThatIsSayingSomethingHearsThatOurRoutesAreGone(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
@@ -126,8 +126,8 @@ func TestANeighbourThatIsSayingSomethingHearsThatOurRoutesAreGone(t *testing.T) 
 	}
 }
 
-// Each kernel drops what the other signs, or does not. Who has no session is told why, where operators look; the
-// other neighbour does not notice.
+// Each kernel drops packets with the other's signature, or without one. The reason of the missing session is shown
+// to operators; the other neighbour does not notice.
 func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
@@ -241,7 +241,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	s.Configure(settings)
 	eventually(t, "what was withdrawn meanwhile goes", func() bool { return s.NextHops(gone) == nil })
 	eventually(t, "there again", func() bool { return s.Status(a.own).SessionState == bgp.Established })
-	// What the neighbour hears of the restart it hears before a route that is new.
+	// The neighbour gets the updates of the restart before a new route.
 	s.Announce([]netip.Prefix{added}, nil)
 	a.hears(added, a.near)
 	for _, c := range s.AllChanges() {
@@ -253,7 +253,7 @@ func TestARestartIsGraceful(t *testing.T) {
 		t.Errorf("the neighbour has noticed our restart: %d changes, want one", now-before)
 	}
 
-	// The neighbour is killed and comes back.
+	// The neighbour is killed and started again.
 	a.kill()
 	eventually(t, "it is gone", func() bool { return s.Status(a.own).SessionState != bgp.Established })
 	a.speak(theirs, kept)
@@ -294,7 +294,8 @@ func TestASessionOfIPv6CarriesBothVersions(t *testing.T) {
 	}
 }
 
-// goes waits until routes are gone, which is as long as a hold time after the last word of who said them, and tells how long it took.
+// goes waits until routes are removed, a hold time after the last message of their neighbour, and returns how long
+// that took.
 func goes(t testing.TB, s *bgp.Speaker, hold time.Duration, prefixes ...netip.Prefix) time.Duration {
 	t.Helper()
 	const late = 5 * time.Second // as the machine is busy
@@ -305,7 +306,7 @@ func goes(t testing.TB, s *bgp.Speaker, hold time.Duration, prefixes ...netip.Pr
 	return time.Since(begun)
 }
 
-// isSilent expects that operators are told of a neighbour's silence.
+// isSilent expects that the log and the inspection report a neighbour's silence.
 func isSilent(t testing.TB, s *bgp.Speaker, log *logtest.Hook, neighbour netip.Addr) {
 	t.Helper()
 	if !logged(log, "BGP neighbour is silent") {
@@ -340,8 +341,8 @@ func TestTheRoutesOfASilentNeighbourGoWithinItsHoldTime(t *testing.T) {
 	testkit.Eventually(t, 4*patience, "it speaks again", func() bool { return s.NextHops(lan) != nil })
 }
 
-// Neighbours do not wait for a node longer than that. Who forwards on by their routes of before, and never hears of them again, sends
-// packets to where nobody may be.
+// Neighbours do not wait for a node longer than that. A node that still forwards by its former routes, and never
+// gets updates again, sends packets to next hops that may be gone.
 func TestRoutesOfAnEarlierRunGoWhereNoSessionCanBegin(t *testing.T) {
 	port := netip.MustParseAddrPort(testkit.FreeAddress()).Port()
 	taken, err := net.Listen("tcp", netip.AddrPortFrom(addr("127.0.0.2"), port).String())

@@ -52,7 +52,7 @@ func TestATableTellsEachChangeOnce(t *testing.T) {
 	}
 }
 
-// Who takes them in waits in between for others.
+// Between two portions the reader waits for others.
 func TestChangesAreTakenInPortions(t *testing.T) {
 	table, a := newTable(), addr("192.0.2.1")
 	const count, portion = 1000, 300

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// slowDriver is a switch that takes what it is given when it is told to, and removes ports likewise.
+// slowDriver is a switch that applies changes and removes ports only when the test lets it.
 type slowDriver struct {
 	drivers.NetworkDriver
 
@@ -132,13 +132,13 @@ func onSlowSwitch(t *testing.T) (*Border, *slowDriver) {
 	return border, d
 }
 
-// tells waits until routers are told just these.
+// tells waits until exactly these prefixes are announced.
 func tells(t *testing.T, border *Border, what string, want ...string) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, what, func() bool { return slices.Equal(told(border), want) })
 }
 
-// toldStill expects that routers are told just these, while nothing happens that could change it.
+// toldStill expects that exactly these are announced, while nothing happens that could change it.
 func toldStill(t *testing.T, border *Border, what string, want ...string) {
 	t.Helper()
 	if got := told(border); !slices.Equal(got, want) {
@@ -170,7 +170,7 @@ func shop(serving, draining []string) pipeline.Service {
 
 const vip, first, second = "10.1.7.200/32", "10.1.7.1/32", "10.1.7.2/32"
 
-// A router sends as soon as it is told: what the switch does not have yet it drops, or refuses.
+// A router sends packets as soon as an address is announced: a switch without its flows would drop or refuse them.
 func TestRoutersAreToldWhenTheSwitchIsReady(t *testing.T) {
 	border, d := onSlowSwitch(t)
 	d.set(func() { d.ports["one"], d.ports["two"] = 1, 2 })
@@ -184,7 +184,7 @@ func TestRoutersAreToldWhenTheSwitchIsReady(t *testing.T) {
 	d.take()
 	tells(t, border, "a service whose flows are there", first, vip)
 
-	// It stays while another provider takes over, and goes before the flows do.
+	// It is announced while another provider takes over, and withdrawn before its flows are removed.
 	border.Update(drivers.Change{Set: []pipeline.Object{providers()[1]}})
 	d.take()
 	tells(t, border, "another provider", first, second, vip)
@@ -195,7 +195,8 @@ func TestRoutersAreToldWhenTheSwitchIsReady(t *testing.T) {
 	toldStill(t, border, "a service that is deleted", first, second)
 }
 
-// A service reaches the switch before the endpoints that serve, in a large change; and one that was made for a pod may never get its port.
+// A service reaches the switch before the endpoints that serve, in a large change; and one that was made for a pod
+// may never get its port.
 func TestAServiceIsToldWhenAnEndpointServesIt(t *testing.T) {
 	border, d := onSlowSwitch(t)
 	border.Update(drivers.Change{Set: []pipeline.Object{providers()[0], shop([]string{"10.1.7.1:8080"}, nil)}})
@@ -209,7 +210,7 @@ func TestAServiceIsToldWhenAnEndpointServesIt(t *testing.T) {
 	}
 	tells(t, border, "a port", first, vip)
 
-	// A port that goes takes the addresses along, before it is gone.
+	// The addresses of a port are withdrawn before it is removed.
 	done := make(chan error, 1)
 	go func() { done <- border.RemovePort(t.Context(), "one") }()
 	tells(t, border, "a port that goes")
@@ -226,7 +227,8 @@ func TestAServiceIsToldWhenAnEndpointServesIt(t *testing.T) {
 	tells(t, border, "another port", first, vip)
 }
 
-// interrupted is a switch of which something happens when its ports are looked at for the second time: after it is known what it has.
+// interrupted is a switch on which happens runs when its ports are read for the second time: after its state is
+// known.
 type interrupted struct {
 	*slowDriver
 	looks   int
@@ -240,7 +242,7 @@ func (d *interrupted) Ports() []drivers.Port {
 	return d.slowDriver.Ports()
 }
 
-// Pods of tunnelled networks that go do not hold up what routers are told.
+// Removed pods of tunnelled networks do not delay announcements.
 func TestPortsOfOtherNetworksThatGoHoldNothingUp(t *testing.T) {
 	d := &interrupted{slowDriver: newSlowDriver()}
 	close(d.removed)
@@ -280,7 +282,8 @@ func TestWhatGoesAndComesAgainIsToldWhenItIsThere(t *testing.T) {
 	toldStill(t, border, "it is there again", first, vip)
 }
 
-// Of what an earlier run has told the switch has the flows, and of nothing else, though it be an address of the same object.
+// Of what an earlier run has told the switch has the flows, and of nothing else, though it be an address of the
+// same object.
 func TestWhatIsNewAfterARestartIsToldWhenItIsThere(t *testing.T) {
 	d := newSlowDriver()
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
@@ -300,7 +303,7 @@ func TestWhatIsNewAfterARestartIsToldWhenItIsThere(t *testing.T) {
 	toldStill(t, border, "all is there", first, vip, "fd00:7::1/128", "fd00:7::200/128")
 }
 
-// What the switch refuses keeps nobody else from being told.
+// An object that the switch refuses does not delay the announcement of others.
 func TestWhatTheSwitchRefusesIsNotTold(t *testing.T) {
 	border, d := onSlowSwitch(t)
 	bad := providers()[0]

@@ -27,8 +27,8 @@ func (wired) AddPort(context.Context, pipeline.Encap, string, int) (drivers.Port
 
 func (wired) Status() drivers.Status { return drivers.Status{} }
 
-// The host has an address on the uplinks' bridge and one among the routers, which is the same
-// link outside: who asks there for one of them is to learn the MAC of that one.
+// The host has an address on the uplinks' bridge and one among the routers, which is the same link outside: an ARP
+// request there for either must get that address's MAC.
 func TestTheHostAnswersForAnAddressWhereItHasIt(t *testing.T) {
 	testkit.NeedsMachine(t)
 	alone(t, func() {

@@ -132,8 +132,8 @@ ip address add 192.0.2.9/24 dev inb01; ip neighbour add 192.0.2.8 lladdr 02:00:0
 	})
 }
 
-// The speaker may be busy for as long as it is silenced, and goes on without having noticed:
-// its neighbours say nothing anew.
+// The speaker may be busy for as long as it is silenced, and go on unaware of it: its neighbours send no routes
+// again.
 func TestARouterThatIsMadeAnewHasTheRoutesOfASpeakerThatWentOn(t *testing.T) {
 	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 	wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24")}
@@ -180,7 +180,7 @@ func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 	}
 }
 
-// The subnet of the routers may be made larger or smaller, with the node's address in it as it was.
+// The prefix length of the routers' subnet may change, with the same address of the node in it.
 func TestAnotherLengthOfTheLinkCountsAtOnce(t *testing.T) {
 	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 	border.Update(drivers.Change{Replace: true, Set: []pipeline.Object{

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Whoever says what a node is among the routers cannot part it from the rest of the cluster: what the host reaches by its other links it
-// goes on reaching by these, and the node tells why it is no router.
+// The configuration of a node's router cannot cut it off from the rest of the cluster: the host keeps its other
+// links for all that it reaches by them, and the node reports why it is no router.
 func TestARouterTakesNothingFromTheHostThatItReachesByOtherLinks(t *testing.T) {
 	testkit.NeedsMachine(t)
 	machines := func() ([]netip.Addr, error) {

@@ -53,8 +53,9 @@ func meet(t *testing.T, port uint16) *bgppeer.Peer {
 	return neighbour
 }
 
-// hearsTheEnd tells whether a neighbour knows by now that the session is over: by a message, or, as it speaks on, by a connection
-// that is reset. What was said is there at once; the time is less than the node takes at least to say it to who speaks on.
+// hearsTheEnd reports whether a neighbour knows by now that the session is over: by a message, or, as it goes on
+// sending, by a reset of the connection. A message sent before has arrived; the timeout is shorter than the node
+// takes to answer a neighbour that goes on sending.
 func hearsTheEnd(neighbour *bgppeer.Peer) bool {
 	for {
 		what, err := neighbour.Hear(500 * time.Millisecond)
@@ -64,7 +65,8 @@ func hearsTheEnd(neighbour *bgppeer.Peer) bool {
 	}
 }
 
-// cutting is a driver that notes what the neighbour has heard when the interface goes, and makes no other one.
+// cutting is a driver that records whether the neighbour knows of the end when the interface is removed, and makes
+// no other one.
 type cutting struct {
 	portDriver
 	neighbour *bgppeer.Peer

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node that has no uplinks any more reaches the network outside by its own link, and answers there for its addresses.
+// A node without uplinks reaches the network outside by its own link, and answers there for its addresses.
 func TestARouterThatHasNoUplinksAnyMoreLeavesNothing(t *testing.T) {
 	testkit.NeedsMachine(t)
 	alone(t, func() {

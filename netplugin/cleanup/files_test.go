@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What manifests have made for a netmaster that is not there goes with what is ours; what a netmaster keeps stays.
+// The manifests' directories for an absent netmaster are removed with our own; a netmaster's data stays.
 func TestEmptyDirectoriesGoAndOthersStay(t *testing.T) {
 	for name, kept := range map[string][]string{
 		"a worker":                  nil,

@@ -99,7 +99,7 @@ func answering(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// refusing is an address where nobody listens.
+// refusing returns an address without a listener.
 func refusing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -224,7 +224,7 @@ func TestRefusalIsPassedOnWithItsKindAndNotRepeated(t *testing.T) {
 	}
 }
 
-// Who shows a certificate that has ended gets 401: a new connection shows the next one.
+// A client with an expired certificate gets 401: a new connection presents the next one.
 func TestWhoIsNotKnownAsksOnceMoreOnANewConnection(t *testing.T) {
 	var tries atomic.Int32
 	var first atomic.Pointer[string] // address of the client of the first connection
@@ -391,8 +391,8 @@ func TestWhoAnsweredLastIsAskedFirstUntilThatFails(t *testing.T) {
 	}
 }
 
-// A node that has another certificate shows it on other connections: those of before are not
-// used for requests any more, which would be refused when the certificate has ended.
+// A node with a new certificate presents it on new connections: existing ones are not used for requests any more,
+// which would be refused when the former certificate has expired.
 func TestAnotherCertificateIsShownAtOnce(t *testing.T) {
 	var from []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

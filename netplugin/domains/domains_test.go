@@ -158,8 +158,8 @@ func TestAnswersOfTomorrowDoNotCountForLonger(t *testing.T) {
 	}
 }
 
-// Whoever has many new addresses answered, for as long as can be, does not keep those out that come later, nor those that
-// are heard again and again.
+// Many new addresses in answers, with the longest lifetimes, keep out neither later addresses, nor those that are
+// answered repeatedly.
 func TestTheAddressesHeardLongestAgoMakeRoom(t *testing.T) {
 	now := time.Now()
 	book, names := Book{}, []string{"*.example"}

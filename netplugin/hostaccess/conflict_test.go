@@ -29,7 +29,7 @@ func (d *onlyOutside) Detach(_ context.Context, id string) error {
 	return nil
 }
 
-// Somebody else may begin to use the private subnet while endpoints leave by the host.
+// Other software may begin to use the private subnet while endpoints leave by the host.
 func TestAConflictLeavesAWayOutItsRules(t *testing.T) {
 	port, _ := pair(t)
 	t.Cleanup(func() { run(t, "ip link del d0; nft flush ruleset") })

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// unasked sends an endpoint an answer to a ping that it has not sent, and the answer to a connection that it has not begun.
+// unasked sends an endpoint an answer to a ping that it has not sent, and the answer to a connection that it has
+// not begun.
 const unasked = `
 import socket, struct, sys
 to, four = sys.argv[1], ":" not in sys.argv[1]
@@ -31,7 +32,7 @@ if four:
 else: s.setsockopt(socket.IPPROTO_IPV6, 7, 16) # IPV6_CHECKSUM
 s.sendto(tcp, (to, 0))`
 
-// What answers nobody is no beginning of a connection either, and would reach endpoints.
+// A reply without a connection is no new connection to the tracker either, and would reach endpoints.
 func TestWhoIsOutsideReachesNoEndpointByWhatAnswersNobody(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// answering is a namespace that plays a switch with services: it answers whoever comes, at
-// any of its addresses, with the address of the client.
+// answering is a namespace that acts as a switch with services: it answers every client, at any of its addresses,
+// with the client's address.
 const answering = `
 import socket, sys, threading
 def serve(kind, at, port):
@@ -33,7 +33,7 @@ for one in sys.argv[1:]:
     threading.Thread(target=serve, args=({"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}[kind], at, int(port))).start()
 `
 
-// asking prints what it is told by an address and port. A datagram is sent in fragments.
+// asking prints the answer from an address and port. A datagram is sent in fragments.
 const asking = `
 import socket, sys
 s = socket.create_connection((sys.argv[2], int(sys.argv[3])), 5) if sys.argv[1] == "tcp" else socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
@@ -42,9 +42,9 @@ if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x"
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
-// elsewhere are rules of others, as Kubernetes' own proxy has them: what is for services, and ports, goes to where
-// nobody is, as if the host had sent it. They come after ours, as the kernel asks the chain first that was made last of
-// those with one priority.
+// elsewhere are rules of other software, as Kubernetes' own proxy has them: they forward packets to services and
+// ports to an unused address, as if the host had sent them. They are evaluated after ours, as the kernel begins
+// with the chain that was made last among those of one priority.
 const elsewhere = `nft -f - <<END
 table inet proxy {
 	chain services {
@@ -80,7 +80,8 @@ func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing
 	}
 }
 
-// playSwitch makes a namespace that is the world, beyond the host, and one that is the switch with services, at the host's way out.
+// playSwitch makes a namespace that is the world, beyond the host, and one that is the switch with services, at
+// the host's way out.
 func playSwitch(t *testing.T, in entrances, more ...string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -114,8 +115,8 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 }
 
-// The host and the world beyond it get to services and to the host ports of endpoints, and answers
-// back to them; who answers is told who it is. Nothing of it changes where others would lead it elsewhere.
+// The host and the world beyond it reach services and the host ports of endpoints, and answers return to them;
+// servers see the client's address. Rules of other software that would forward elsewhere change none of it.
 func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	testkit.NeedsMachine(t)
 	in := entrances{agent.Entrances{
@@ -169,7 +170,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	})
-	for _, at := range in.Cluster { // who comes in by the host is not served there
+	for _, at := range in.Cluster { // clients that enter by the host are not served there
 		if got := run(t, fmt.Sprintf("ip netns exec world "+testkit.Python+" -ISc '%s' tcp %s 80 2>&1 || true", asking, at)); !strings.Contains(got, "timed out") {
 			t.Errorf("at %s the world is answered %q", at, got)
 		}
@@ -192,7 +193,8 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 			}
 		}
 	}
-	// Where they are at the primary addresses, another one of the host has none, nor one of a version of IP that Kubernetes does not know.
+	// Where they are at the primary addresses, another one of the host has none, nor one of a version of IP that
+	// Kubernetes does not know.
 	run(t, "ip addr add 203.0.113.9/24 dev toworld")
 	in.at = New(Config{}).nodePortsAt([]netip.Addr{netip.MustParseAddr("203.0.113.1")})
 	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {
@@ -217,7 +219,8 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	}
 }
 
-// answerIn answers in a namespace, the host's own if it has no name: at each of some ports, which have a kind, an address and a number.
+// answerIn answers in a namespace, the host's own if it has no name: at each of some ports, which have a kind, an
+// address and a number.
 func answerIn(t *testing.T, namespace string, ports ...string) {
 	t.Helper()
 	args := append([]string{testkit.Python, "-ISc", answering}, ports...)
@@ -231,7 +234,8 @@ func answerIn(t *testing.T, namespace string, ports ...string) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 }
 
-// asked is a question from the host, or with what begins a command elsewhere, and as whom the one comes who asks.
+// asked is a request from the host, or with the command prefix from elsewhere, and the client's address that the
+// server sees.
 type asked struct{ from, kind, at, port, as string }
 
 // leads waits until each of some questions is answered so.

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the second one:
-// an echo reply, or a datagram from a port to port 4789.
+// tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the
+// second one: an echo reply, or a datagram from a port to port 4789.
 const tooBig = `
 import ipaddress, socket, struct, sys
 to, peer, port = ipaddress.ip_address(sys.argv[1]), ipaddress.ip_address(sys.argv[2]), int(sys.argv[3])
@@ -66,8 +66,8 @@ func python(t *testing.T, namespace, script string, args ...any) string {
 	return run(t, program)
 }
 
-// A pod that says of what nodes send each other that it is too big makes all packets between them small, or has those of tunnels lost:
-// the kernel believes everybody. Errors about what a pod was sent itself come through.
+// A pod that sends ICMP errors about packets between nodes could make all of them small, or have those of tunnels
+// lost: the kernel believes every sender. Errors about packets to the pod itself pass.
 func TestErrorsOfEndpointsAreAboutWhatTheyWereSent(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -98,7 +98,7 @@ done`)
 			python(t, inside, tooBig, v.host, v.peer, port)
 			python(t, inside, tooBig, v.peer, v.host, port) // through the host
 		}
-		// What a pod was sent itself, behind that: by the host, and by somebody outside.
+		// Errors about packets to the pod itself follow: from the host, and from a client outside.
 		for namespace, to := range map[string]string{"": v.pod, world: v.service} {
 			testkit.Eventually(t, time.Minute, "an endpoint refuses what comes to "+to, func() bool {
 				return strings.Contains(python(t, namespace, refused, to, 0, 9, 5), "refused")
@@ -118,8 +118,8 @@ done`)
 	}
 }
 
-// Hosts reach each other by infra networks, too, and register their addresses there: what one refuses, the other is told. Pods do not
-// tell it of what hosts send each other, as they cannot send from the address of a host.
+// Hosts reach each other by infra networks, too, and register their addresses there: each gets the other's ICMP
+// errors. Pods send none about packets between hosts, as they cannot send from the address of a host.
 func TestHostsAreToldOfErrorsByInfraNetworks(t *testing.T) {
 	testkit.NeedsMachine(t)
 	other := fakenode.NewNamespace(t) // another host, and a pod, which sends what has no other source
@@ -149,8 +149,9 @@ nft add rule inet seen in icmp type destination-unreachable icmp code 4 counter;
 	}
 }
 
-// A machine outside the cluster sends its answers for a pod to the pod's node. A pod that reports them as too big would lower the path MTU
-// of all that this machine sends the node, and by an error about a connection of the node itself that of the other direction.
+// A machine outside the cluster sends its answers for a pod to the pod's node. A pod that reports them as too big
+// would lower the path MTU of all that this machine sends the node, and by an error about a connection of the node
+// itself that of the other direction.
 func TestNoEndpointMakesSmallWhatItsNodeIsSent(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -168,7 +169,7 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 	} {
 		const port = 40000
 		answers := datagrams(t, world, v.peer, port)
-		asks := datagrams(t, inside, v.pod, 4789) // which tooBig says that it was sent to
+		asks := datagrams(t, inside, v.pod, 4789) // tooBig names it as the receiver
 		if _, err := asks.WriteTo([]byte("hello"), answers.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
@@ -205,8 +206,8 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 	})
 }
 
-// An endpoint that knows the ports of another one's connection, or of the host's, could refuse it, make its packets small, and reach the
-// other endpoint with anything, in another tenant, too.
+// An endpoint that knows the ports of another one's connection, or of the host's, could refuse it, make its
+// packets small, and reach the other endpoint with anything, in another tenant, too.
 func TestNoEndpointTellsOfWhatOthersWereSent(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -258,7 +259,8 @@ done`)
 	}
 }
 
-// What the switch says of a packet to a node port comes from the address that it has for node ports, which is none of an endpoint.
+// An ICMP error about a packet to a node port comes from the switch's address for node ports, which is no
+// endpoint's.
 func TestWhoAsksANodePortIsToldWhatIsTooBig(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

@@ -81,7 +81,8 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	}
 }
 
-// Kubelet asks at the address of the version of IP that comes first for its node, so that is told when it is not reached.
+// Kubelet probes at the pod's address of the IP family that comes first for its node, so that one is reported as
+// unreached.
 func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 	addresses := func(texts ...string) (all []netip.Addr) {
 		for _, text := range texts {
@@ -108,7 +109,8 @@ func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 	}
 }
 
-// Somebody has to say where pods are that the host reaches. What the switch does not tell now is told later.
+// The host reaches foreign pods only if it is configured to probe them. If the switch is away, their number is
+// learned later.
 func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	away := errors.New("the switch is away")
 	m := New(Config{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away }})
@@ -123,7 +125,8 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// A process that has just started does not know the switch's ports. What the one before leads to pods is not taken away then.
+// A process that has just started does not know the switch's ports. What the one before leads to pods is not taken
+// away then.
 func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	away := errors.New("the switch is away")
 	var err error
@@ -141,7 +144,7 @@ func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	}
 }
 
-// The host, and nobody else, gets to a pod of another tenant by its address, as the host of the way out.
+// Only the host reaches a pod of another tenant by its address, as the host at the egress interface.
 func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
 	testkit.NeedsMachine(t)
 	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2", "fd77::2")} }, Probed: probed,

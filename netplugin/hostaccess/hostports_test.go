@@ -42,7 +42,7 @@ func TestHostPortsLeadToEndpointsThatHaveTheVersionOfIP(t *testing.T) {
 	}
 }
 
-// A client that goes on sending datagrams is led where the port leads now.
+// A client that goes on sending datagrams is forwarded to where the port leads now.
 func TestDatagramsToAPortThatMovedAreForgotten(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo; conntrack -F 2>/dev/null") })
@@ -143,7 +143,7 @@ func TestPortsThatTheHostNeedsAreNoHostPorts(t *testing.T) {
 	}
 }
 
-// Who may have a host port takes no address that is another's: of a service, of a name server, of another node.
+// A host port takes over no foreign address: that of a service, a name server, or another node.
 func TestAHostPortAtAnAddressThatIsNotTheHostsLeadsNobody(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() {
@@ -181,8 +181,8 @@ ip neighbour add 172.19.0.4 lladdr 02:00:00:00:00:04 dev contivh0`)
 	}
 }
 
-// What an endpoint sends to an address that the host has in its network is not led to another one, past the policies about what it
-// may send: that is what the host's address outside is for.
+// What an endpoint sends to an address that the host has in its network is not led to another one, past the
+// policies about what it may send: that is what the host's address outside is for.
 func TestWhatComesByAnInterfaceInANetworkIsNotLed(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() {

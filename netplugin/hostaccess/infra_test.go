@@ -16,7 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// What an endpoint begins does not get at control ports by an infra network; what the host begins from such a port is answered.
+// What an endpoint begins does not get at control ports by an infra network; what the host begins from such a port
+// is answered.
 func TestInfraNetworksLeadToNoControlPort(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1; ip netns del pod-infra") })
@@ -30,7 +31,7 @@ ip -n pod-infra link set eth0 up && ip -n pod-infra address add 198.18.9.2/24 de
 	}
 	defer pod.Close()
 	control, other := listens(t), listens(t)
-	const ofOthers = 20379 // where members of the store listen on other machines, and nobody here
+	const ofOthers = 20379 // members of the store listen there on other machines, but not here
 	guarded := Closed{VXLANPort: 4789, Ports: []uint16{control.Port(), ofOthers}}
 	var r rules
 	if err := r.apply(t.Context(), tableForInfra(guarded, 2000)); err != nil {
@@ -65,8 +66,8 @@ ip -n pod-infra link set eth0 up && ip -n pod-infra address add 198.18.9.2/24 de
 	_ = c.Close()
 }
 
-// A bridged infra network brings the host what a pod sends to its hardware address, whoever it is for. The host forwards it to other
-// machines, but not to ports of tunnels and of the control plane.
+// A bridged infra network brings the host the packets that a pod sends to its MAC address, whatever their
+// destination. The host forwards them to other machines, but not to ports of tunnels and of the control plane.
 func TestInfraNetworksLeadToNoControlPortOfAnotherMachine(t *testing.T) {
 	testkit.NeedsMachine(t)
 	world := fakenode.NewNamespace(t)

@@ -19,7 +19,7 @@ func TestRulesOfKubernetesOwnProxyAreFound(t *testing.T) {
 		{"delete chain ip nat KUBE-SERVICES", ""},
 	} {
 		run(t, "nft "+step.nft)
-		for range 2 { // the second one asks nobody
+		for range 2 { // the second call runs no command
 			if found, err := k.Find(t.Context()); found != step.want || err != nil {
 				t.Errorf("nft %s: found %q, %v, want %q", step.nft, found, err, step.want)
 			}

@@ -26,7 +26,7 @@ func run(t *testing.T, command string) string {
 	return string(out)
 }
 
-// pair makes the link of a port and says what interface it should become.
+// pair makes the link of a port and returns the interface that it should become.
 func pair(t *testing.T) (drivers.Port, wantedLink) {
 	testkit.NeedsMachine(t)
 	run(t, "ip link add vvport7 type veth peer name vport7 && ip link set vvport7 up")
@@ -97,7 +97,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// Where a machine of the cluster is, or what is on another link, stays where the host has it, also if a route of ours led there before.
+// Where a machine of the cluster is, or what is on another link, stays where the host has it, also if a route of
+// ours led there before.
 func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add other type bridge; ip addr add 192.0.2.1/24 dev other; ip -6 addr add fd00:7::1/64 dev other nodad; ip link set other up; ip route add default via 192.0.2.254; ip route add 203.0.113.0/26 via 192.0.2.9")
@@ -181,8 +182,8 @@ func TestAKernelWithoutIPv6HasTheRestOfAnInterface(t *testing.T) {
 	}
 }
 
-// Routers are told of a link-local address. It is there whatever the machine's new links get, and so is what keeps the
-// host from routers' advertisements.
+// The link-local address is announced to routers. It exists whatever the machine's settings for new links, and so
+// does what keeps routers' advertisements from the host.
 func TestAnInterfaceHasTheLinkLocalAddressThatOthersAreTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	for _, setting := range []string{"addr_gen_mode", "disable_ipv6"} {

@@ -112,7 +112,7 @@ func TestNobodyIsAskedWhereNothingHasChanged(t *testing.T) {
 	}
 }
 
-// A host has packets of others, of which those in tunnels are many.
+// A host has packets of other software, many of them in tunnels.
 func TestWhatNoEndpointSendsIsThroughWithOneLook(t *testing.T) {
 	judges := 0
 	for _, c := range tableFor(wayOut, closed, "inb01", 2000).chains {
@@ -357,7 +357,7 @@ func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
 	}
 }
 
-// onlyInfra is an agent of a node whose host is in an infra network, and leads nobody out.
+// onlyInfra is an agent of a node whose host is in an infra network, and no egress for endpoints.
 type onlyInfra struct {
 	Datapath
 	networks []agent.HostNetwork

@@ -16,8 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// A pod that sends something to another node from the port of tunnels would get, as answers, what that node sends into tunnels of this
-// host from the other port: packets of other tenants. The same holds for other ports of the host, and for protocols without ports.
+// A pod that sends something to another node from the port of tunnels would get, as answers, what that node sends
+// into tunnels of this host from the other port: packets of other tenants. The same holds for other ports of the
+// host, and for protocols without ports.
 func TestNoEndpointTakesTheHostsPortsByWhatItSends(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -31,7 +32,8 @@ nft add rule inet seen there oifname contivh0 meta l4proto 50 counter`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
 		t.Fatal(err)
 	}
-	// Others masquerade, too, with the port of the sender: of chains of one priority, the one that was made last comes first.
+	// Other software masquerades, too, with the port of the sender: of chains of one priority, the one that was made
+	// last comes first.
 	run(t, `nft add table inet others; nft add chain inet others post '{ type nat hook postrouting priority srcnat; }'; nft add rule inet others post oifname world masquerade`)
 	pod, err := netns.GetFromPath(inside)
 	if err != nil {

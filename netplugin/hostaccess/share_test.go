@@ -23,8 +23,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// Endpoints are a namespace, $1, behind the way out, with the private addresses 172.19.0.7, 172.19.0.8 and
-// fd63:6f6e:7469:7601::7, and one that sends what comes after all, 172.19.0.9; the world is another one, $2.
+// Endpoints are a namespace, $1, behind the egress interface, with the private addresses 172.19.0.7, 172.19.0.8
+// and fd63:6f6e:7469:7601::7, and 172.19.0.9, which sends last; the world is another one, $2.
 const shareTopology = `
 ip link add contivh0 type veth peer name eth0 netns "$1"
 ip link add world type veth peer name eth0 netns "$2"
@@ -42,8 +42,8 @@ ip route add default via 172.19.255.254; ip route add default via fd63:6f6e:7469
 nsenter --net="$2" sh -ec '
 ip link set eth0 up; ip addr add 203.0.113.2/24 dev eth0; ip addr add 2001:db8::2/64 dev eth0 nodad'`
 
-// An endpoint that has its share gets no more, and the others theirs, at the host and
-// through it.
+// An endpoint that has used up its share gets no more, and the others still get theirs, to the host and through
+// it.
 func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -130,11 +130,11 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 			t.Errorf("the table was written anew:\n%s\n%s", before, after)
 		}
 		changing.Ports = append(slices.Clone(changing.Ports), uint16(1000+i))
-		apply() // what has changed gives nobody another share
+		apply() // the change resets no share
 	}
 }
 
-// A table that is changed is as one that is written anew, also the order in which chains translate.
+// A changed table equals one that is written from scratch, also in the order in which chains translate.
 func TestAChangedTableIsAsOneWrittenAnew(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -147,7 +147,7 @@ func TestAChangedTableIsAsOneWrittenAnew(t *testing.T) {
 	see := func() (chains, all string) {
 		all = run(t, "nft -s list table inet contiv; nft list map inet contiv host-ports 2>/dev/null || true; nft list set inet contiv node-ports 2>/dev/null || true")
 		lines := strings.Split(all, "\n")
-		slices.Sort(lines) // sets stand as they were made, which matters to nobody
+		slices.Sort(lines) // sets are listed in the order of their creation, which does not matter
 		return run(t, "nft list table inet contiv | grep 'chain '"), strings.Join(lines, "\n")
 	}
 	for i, want := range []table{bare(), bare().withHostPorts(ports), bare().with(in).withHostPorts(ports), bare().with(in).withHostPorts(moved), bare().with(in),

@@ -17,9 +17,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A load balancer may put its address on an interface of the host. Ports of services there lead to the switch, by what stands in for the
-// address there: for the world, which comes as it is, and for the host. All other ports are the host's, and so are the same ports at its
-// other addresses. A node port of UDP leads to an address of its own.
+// A load balancer may put its address on an interface of the host. Service ports there lead to the switch, by the
+// stand-in of the address: for the world, which keeps its addresses, and for the host. All other ports are the
+// host's, and so are the same ports at its other addresses. A node port of UDP leads to an address of its own.
 func TestTheHostLeadsToServicesAtItsOwnAddresses(t *testing.T) {
 	testkit.NeedsMachine(t)
 	vip, vip6 := netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("2001:db8:1::5")
@@ -77,7 +77,7 @@ func TestTheHostLeadsToServicesAtItsOwnAddresses(t *testing.T) {
 	})
 	run(t, "nft delete table inet proxy")
 	leads(t, []asked{{world, "tcp", "2001:db8:1::1", "81", "2001:db8:1::2"}, {world, "udp", "203.0.113.1", "53", "203.0.113.2"}})
-	// No service is there any more, and the port is the host's.
+	// The service is removed, and the port is the host's.
 	in.Balanced = nil
 	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,8 @@ func TestPortsThatTheHostNeedsAreLedToNoService(t *testing.T) {
 	}
 }
 
-// The host goes on leading datagrams of a connection where it has led the first: what leads elsewhere now is forgotten, and nothing else.
+// The host forwards all datagrams of a connection as the first: connections that would be forwarded elsewhere now
+// are deleted, and no others.
 func TestDatagramsToWhatStandsInForSomethingElseAreForgotten(t *testing.T) {
 	vip := netip.MustParseAddr("203.0.113.5")
 	stand := pipeline.NewStandIns([]netip.Addr{vip}, []uint16{30007})
@@ -133,7 +134,7 @@ func TestDatagramsToWhatStandsInForSomethingElseAreForgotten(t *testing.T) {
 	}
 }
 
-// kept is an agent that says what it is told.
+// kept is an agent whose host has load balancers or not.
 type kept struct {
 	nothingWanted
 	balancers bool
@@ -144,7 +145,8 @@ func (k *kept) HostAccess() (agent.HostAccess, error) {
 }
 func (k *kept) HostChanged() <-chan struct{} { return nil }
 
-// The agent is told of an address that comes to the host or goes, on whatever interface, at once, while there are load balancers.
+// While there are load balancers, the agent is notified at once when an address is added to or removed from any
+// interface of the host.
 func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip link add d0 type bridge; ip link set d0 up")

@@ -31,7 +31,7 @@ func TestWhereTheStoreListensIsClosed(t *testing.T) {
 	}
 }
 
-// What only the store tells of is held like what the command line names.
+// Ports that only the store names are held like those of the command line.
 func TestPortsThatTheStoreTellsAreHeld(t *testing.T) {
 	m := New(Config{Closed: Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{10256}}})
 	held := func() (ports []uint16) {

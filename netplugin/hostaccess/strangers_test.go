@@ -65,7 +65,7 @@ func TestOnlyNodesSendIntoTunnels(t *testing.T) {
 	for _, at := range []string{hostEnd, hostEnd6} {
 		listening[at == hostEnd6] = heard{listen(t, at, port), listen(t, at, other)}
 	}
-	// expect has each machine send, and says who is heard.
+	// expect has each machine send, and compares the senders that are received with the wanted ones.
 	expect := func(why string, want ...string) {
 		t.Helper()
 		for _, from := range []string{nodeEnd, otherEnd, strangerEnd, nodeEnd6, otherEnd6, strangerEnd6} {
@@ -137,7 +137,7 @@ func TestOnlyNodesSendIntoTunnels(t *testing.T) {
 	look(New(m.Config))
 }
 
-// echoes answers what comes to a port of the host.
+// echoes answers packets to a port of the host.
 func echoes(t *testing.T, port int) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", net.JoinHostPort(hostEnd, fmt.Sprint(port)))

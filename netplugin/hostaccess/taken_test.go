@@ -13,7 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A process of the host gets nothing at a port that leads into endpoints: whose it is is told.
+// A process of the host gets no packets at a port that leads to endpoints: the conflict is reported with the
+// port's user.
 func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo; ip addr add 198.51.100.1/32 dev lo`)
@@ -99,7 +100,7 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	}
 }
 
-// A host port that is the node port of a service as well, at an address that has node ports, gets what comes there.
+// A host port that is the node port of a service as well, at an address with node ports, gets the packets.
 func TestANodePortThatIsAHostPortIsTold(t *testing.T) {
 	const port = 30080
 	for what, c := range map[string]struct {

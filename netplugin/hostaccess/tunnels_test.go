@@ -27,7 +27,7 @@ ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev u
 			t.Fatalf("%s: %v", why, err)
 		}
 	}
-	heard := map[string]func(want bool) bool{} // whether what is sent to an address comes to the host, by the address
+	heard := map[string]func(want bool) bool{} // whether packets to an address reach the host, by the address
 	for _, at := range []string{"192.0.2.1", "192.0.2.7", "2001:db8::1"} {
 		tunnel, after := listen(t, at, port), listen(t, at, other)
 		heard[at] = func(want bool) bool {
@@ -72,7 +72,7 @@ ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev u
 	look(New(four.Config), "without nft")
 }
 
-// listen tells whether a datagram comes to an address of the host within a time.
+// listen returns a function that reports whether a datagram reaches an address of the host within a time.
 func listen(t *testing.T, at string, port int) (comes func(time.Duration) bool) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", net.JoinHostPort(at, fmt.Sprint(port)))

@@ -42,7 +42,7 @@ func v6(t testing.TB, next string, payload []byte) []byte {
 	return b
 }
 
-// checked tells whether the checksum of an ICMP message is right.
+// checked reports whether the checksum of an ICMP message is right.
 func checked(t testing.TB, frame []byte) bool {
 	p, ok := parse(frame)
 	if !ok || p.Protocol != p.icmp {

@@ -23,7 +23,7 @@ type node struct {
 	health  agent.KubeHealth
 	problem error
 	changed chan struct{}
-	closed  map[uint16]string // what it was told
+	closed  map[uint16]string // as reported to it
 }
 
 // errUnread is why a node is not ready that serves as before.
@@ -131,7 +131,7 @@ func TestAPortIsOpenWhileAServiceHasIt(t *testing.T) {
 	n.set(health, nil)
 	taken.Close()
 	ask := func() error {
-		n.set(n.KubeHealth(), nil) // what changes has it looked at again
+		n.set(n.KubeHealth(), nil) // a change triggers another check
 		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func TestAPortIsOpenWhileAServiceHasIt(t *testing.T) {
 	}
 }
 
-// Who asks at a port that somebody else has is answered by that one: the node is told, once it was tried again.
+// A port in use answers for its other owner: this is reported to the node, once it was tried again.
 func TestAPortThatIsNotFreeIsTold(t *testing.T) {
 	taken, err := net.Listen("tcp", ":0")
 	if err != nil {

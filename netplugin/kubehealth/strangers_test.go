@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Anybody reaches these ports. Nobody takes the memory of the node with what he says there, nor the
-// places of load balancers.
+// Any client reaches these ports. None can exhaust the memory of the node by its requests, nor the places of load
+// balancers.
 func TestStrangersTakeNeitherMemoryNorThePlacesOfOthers(t *testing.T) {
 	outside, err := hostaddr.Default()
 	if err != nil {
@@ -80,7 +80,7 @@ func TestStrangersTakeNeitherMemoryNorThePlacesOfOthers(t *testing.T) {
 		}
 		return err
 	}
-	// Who was answered has a place. The server may still count some of those above.
+	// An answered client has a place. The server may still count some of those above.
 	for range ofOne {
 		testkit.Eventually(t, time.Minute, "there is a place", func() bool {
 			conn, err := net.Dial("tcp", at)

@@ -118,7 +118,8 @@ func TestOfTooManyBackendsANodeHasSome(t *testing.T) {
 	}
 }
 
-// Who comes in by another node may have a backend of this node, by which its answers are sent back if it knows the backend.
+// A client that enters at another node may have a backend on this node, which returns its answers if it knows the
+// backend.
 func TestANodeHasItsOwnBackendsBeforeOthers(t *testing.T) {
 	all := func(from, to int) (some []netip.AddrPort) {
 		for i := from; i < to; i++ {

@@ -30,9 +30,9 @@ type cluster struct {
 	lose     atomic.Bool  // the answer to the next join
 	joins    atomic.Int32 // requests that came with a token
 	renewals atomic.Int32
-	removed  atomic.Bool            // who asks to renew is refused until it has joined anew
+	removed  atomic.Bool            // renewals are refused until the node has joined again
 	useless  atomic.Pointer[string] // hash of a key that was taken back
-	keys     atomic.Pointer[string] // of the last who joined
+	keys     atomic.Pointer[string] // of the last node that joined
 	present  atomic.Pointer[pki.Authorities]
 	ahead    atomic.Int64 // its clock, as a duration
 }

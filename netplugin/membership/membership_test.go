@@ -74,8 +74,7 @@ func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
 	}
 }
 
-// A token that somebody else vouches for is shown to who has the authorities that the node was
-// given, and to nobody else.
+// A token that another issuer vouches for is only sent to a server with the configured CAs.
 func TestAVouchedTokenIsShownToTheKnownAuthorities(t *testing.T) {
 	c, others := start(t), start(t)
 	cfg := c.config(c.pin())
@@ -94,7 +93,7 @@ func TestAVouchedTokenIsShownToTheKnownAuthorities(t *testing.T) {
 	}
 }
 
-// Whoever else answers hears nothing of the token.
+// Another cluster's server does not receive the token.
 func TestTheTokenIsNotShownToAnotherCluster(t *testing.T) {
 	c, others := start(t), start(t)
 	cfg := c.config(others.pin())
@@ -102,7 +101,7 @@ func TestTheTokenIsNotShownToAnotherCluster(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another pin") || c.joins.Load() != 0 {
 		t.Errorf("%v, %d joins", err, c.joins.Load())
 	}
-	// Nor to who shows the authority, and has not its key.
+	// Nor does a server that presents the CA without its key.
 	thief := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != mastercfg.AuthorityPath {
 			t.Errorf("the thief is asked for %s", r.URL.Path)
@@ -137,7 +136,8 @@ func TestRunJoinsAndRenews(t *testing.T) {
 	}
 }
 
-// What a netmaster has signed whose clock was ahead begins in days: the node asks for another one until it has one that is good now.
+// What a netmaster has signed whose clock was ahead begins in days: the node asks for another one until it has one
+// that is good now.
 func TestACertificateThatHasNotBegunIsRenewed(t *testing.T) {
 	c := start(t)
 	c.ahead.Store(int64(9 * 24 * time.Hour))
@@ -156,7 +156,7 @@ func TestACertificateThatHasNotBegunIsRenewed(t *testing.T) {
 	}
 }
 
-// A node that was away for too long joins anew as soon as it is given a token.
+// A node that was away for too long joins again as soon as it has a token.
 func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	c := start(t)
 	cfg := c.config(c.pin())
@@ -181,14 +181,14 @@ func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	}
 }
 
-// A name belongs to a key. Whoever gives a node another one is told what he has changed, and both ways out of it.
+// A name belongs to a key. When a node's name is changed, the log names the change, and both remedies.
 func TestANodeWithAnotherNameThanItJoinedWithSaysSo(t *testing.T) {
 	c := start(t)
 	cfg := c.config(c.pin())
 	if err := open(t, cfg).join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.removed.Store(true) // as the cluster knows nobody of the new name
+	c.removed.Store(true) // as the cluster has no node of the new name
 	cfg.TokenFile, cfg.Host = "", "h9"
 	log, hook := logtest.NewNullLogger()
 	cfg.Log = logrus.NewEntry(log)
@@ -211,7 +211,8 @@ func TestANodeWithAnotherNameThanItJoinedWithSaysSo(t *testing.T) {
 	}
 }
 
-// A node whose key was taken back joins with another one, whenever it hears of it, and keeps what it has until it has joined.
+// A node whose key was revoked joins with another one, whenever it learns of it, and keeps its certificate until
+// it has joined.
 func TestANodeWhoseKeyWasTakenBackJoinsWithAnother(t *testing.T) {
 	for name, hears := range map[string]func(*Member) error{
 		"as it renews": func(m *Member) error { return m.joinAnew(t.Context(), m.renew(t.Context())) },
@@ -244,7 +245,7 @@ func TestANodeWhoseKeyWasTakenBackJoinsWithAnother(t *testing.T) {
 			if now, err := pki.PublicKeyHash(&again.key.PublicKey); err != nil || now != second || again.TLS() == nil {
 				t.Errorf("after a restart: %v, the key that has joined: %t", err, now == second)
 			}
-			// Taken back before it was heard of: the next try has another one.
+			// Revoked before the answer arrived: the next try has another one.
 			c.useless.Store(&second)
 			if err := os.WriteFile(filepath.Join(cfg.Dir, nextKeyFile), must(os.ReadFile(filepath.Join(cfg.Dir, keyFile))), 0o600); err != nil {
 				t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A node is told in no other way that the authorities are replaced than by asking for them;
-// then it has a certificate of the one that signs, and knows who is believed, also after a restart.
+// A node only learns of replaced CAs by its own requests for them; then it has a certificate of the signing one,
+// and trusts the present ones, also after a restart.
 func TestANodeFollowsWhenAuthoritiesAreReplaced(t *testing.T) {
 	c := start(t)
 	cfg := c.config(c.pin())
@@ -48,8 +48,8 @@ func TestANodeFollowsWhenAuthoritiesAreReplaced(t *testing.T) {
 	})
 }
 
-// A node that was away while the authorities were replaced knows no netmaster any more. It says so, and
-// joins anew as soon as it has a token of now, with the same key.
+// A node that was away while the CAs were replaced trusts no netmaster any more. It reports that, and joins again
+// as soon as it has a present token, with the same key.
 func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
 	before := start(t)
 	cfg := before.config(before.pin())
@@ -110,7 +110,7 @@ func TestARunningNodeThatWasNotReachedForARotationJoinsAnew(t *testing.T) {
 	}
 }
 
-// replaced are the authorities after a rotation, which knows nothing of those of the cluster any more.
+// replaced returns the CAs after a rotation, with none of the cluster's former ones.
 func (c *cluster) replaced(t *testing.T) pki.Authorities {
 	t.Helper()
 	by := c.by

@@ -138,8 +138,8 @@ func TestTheCacheHasABoundAndKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Whoever has an answer of 4,000 records kept, and asks for it by datagrams as fast as he may, makes the node copy and pack no more than
-// a datagram holds, and no goroutine wait.
+// A client that has an answer of 4,000 records cached, and asks for it by datagrams as fast as it can, makes the
+// node copy and pack no more than a datagram holds, and no goroutine wait.
 func TestWhatIsKnownCostsADatagramWhatFitsIntoIt(t *testing.T) {
 	const records = 3900
 	server := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {

@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Who does not know EDNS may say only that he does not understand the question (RFC 6891, section 7).
+// A name server without EDNS may answer no more than FORMERR (RFC 6891, section 7).
 func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
 	const good = "NOERROR example.org. 60 IN A 192.0.2.1"
 	echo := func(m *dns.Msg, rcode int) *dns.Msg { return new(dns.Msg).SetRcode(m, rcode) }
@@ -75,7 +75,8 @@ func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
 	}
 }
 
-// Whom it helps is asked without EDNS at once, for a while; whom it does not help is asked with it again.
+// A name server that answers without EDNS gets further questions without it at once, for a while; one that fails
+// either way is asked with EDNS again.
 func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 	var mu sync.Mutex
 	asked, helps := "", dns.RcodeSuccess
@@ -121,7 +122,7 @@ func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 	ask("f.example.org.", " plain")
 }
 
-// EDNS may be unknown over TCP alone, where somebody else answers.
+// EDNS may be unknown over TCP alone, where another server answers.
 func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
 	var withoutIt atomic.Int32 // questions over UDP
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {

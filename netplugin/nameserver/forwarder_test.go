@@ -52,7 +52,7 @@ func tell(w dns.ResponseWriter, m *dns.Msg, rcode int, records ...string) {
 			reply.Answer = append(reply.Answer, r)
 		}
 	}
-	_ = w.WriteMsg(reply) // who asked may have gone
+	_ = w.WriteMsg(reply) // the client may have gone
 }
 
 func of(name string) dns.Question {
@@ -200,8 +200,8 @@ func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 	}
 }
 
-// Many who ask for one name make one question; one who asks for many names
-// does not keep others out.
+// Many clients that ask for one name cause one question; a client that asks for many names does not keep others
+// out.
 func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	release, asked := make(chan struct{}), atomic.Int32{}
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
@@ -312,8 +312,8 @@ func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 	loops.Wait()
 }
 
-// Two name servers ask each other. The second has three ways to the first, of which one is
-// still left when the first gives up.
+// Two name servers ask each other. The second lists the first three times, and has one of them left when the first
+// gives up.
 func TestALoopOfTwoNameServersDoesNotBeginAgain(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

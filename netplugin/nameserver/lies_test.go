@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// What a name server upstream says of names and zones that are not about the question is
-// neither passed on nor kept, least of all what it says of tenants' own names.
+// An upstream's records about names and zones other than the question's are neither passed on nor cached, least of
+// all those about tenants' own names.
 func TestWhatNobodyHasAskedIsNotBelieved(t *testing.T) {
 	const lie = "front.blue.contiv.internal. 60 IN A 192.0.2.66"
 	soa := func(zone string) string { return zone + " 60 IN SOA ns.example.org. x.example.org. 1 2 3 4 60" }
@@ -48,7 +48,7 @@ func TestWhatNobodyHasAskedIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Who knows the number of a question, and has another address or port than who was asked, is not heard.
+// An answer with the right number of a question, but from another address or port than the asked one, is ignored.
 func TestAnswersFromElsewhereAreNotHeard(t *testing.T) {
 	t.Parallel()
 	for what, from := range map[string]net.IP{"another address": net.IPv4(127, 0, 0, 2), "another port": net.IPv4(127, 0, 0, 1)} {

@@ -38,8 +38,8 @@ func TestAMessageWithoutItsQuestionIsAFormatError(t *testing.T) {
 	}
 }
 
-// Whatever somebody sends, the server goes on, and no answer is larger than a
-// datagram of its own may be, or 512 bytes, if that is more.
+// Whatever is sent, the server goes on, and no answer is larger than a datagram of its own may be, or 512 bytes,
+// if that is more.
 func FuzzMessagesOfAnyContent(f *testing.F) {
 	addMessages(f)
 	s := &Server{Zones: exampleZones(f), Tenant: inBlue, Log: testkit.Quiet()}
@@ -108,7 +108,7 @@ func checkAnswer(t *testing.T, data, answer []byte) {
 	if err := reply.Unpack(answer); err != nil {
 		t.Fatalf("%x: %v", data, err)
 	}
-	_ = m.Unpack(data) // what it says of itself, as far as it can be read
+	_ = m.Unpack(data) // its text, as far as it can be parsed
 	if text := reply.String(); strings.Contains(text, "10.1.1.77") || strings.Contains(text, "secret") && !strings.Contains(m.String(), "secret") {
 		t.Errorf("of another tenant: %s", text)
 	}

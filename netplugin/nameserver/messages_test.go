@@ -18,10 +18,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// message is a file of testdata/messages: bytes that somebody sends, and what he gets for it.
-// Behind "#" are comments, "udp" and "tcp" are followed by the name of the code of the
-// answer, or "nothing", "length" by what a connection announces where that is a lie. All else are bytes; "5*ab" is
-// five times the same.
+// message is a file of testdata/messages: the bytes of a client, and the expected answer. "#" begins a comment,
+// "udp" and "tcp" are followed by the name of the answer's code, or "nothing", "length" by the length that a
+// connection announces if it is a wrong one. All else are bytes; "5*ab" is five times the same.
 type message struct {
 	name   string
 	want   map[string]string // by network
@@ -192,8 +191,8 @@ func (m message) check(t *testing.T, network string, answer []byte) {
 	}
 }
 
-// Whatever comes, in a datagram or on a connection, gets what the documentation says, is counted if it
-// is refused, and the next question is answered.
+// Any malformed message, in a datagram or on a connection, gets the documented answer, is counted if it is
+// refused, and the next question is answered.
 func TestMalformedMessagesGetWhatIsSaid(t *testing.T) {
 	others := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) { tell(w, m, dns.RcodeNameError) })))
 	s, server := start(t, exampleZones(t), others, inBlue)
@@ -231,7 +230,7 @@ func dialUDP(t *testing.T, server string, from net.IP) *net.UDPConn {
 	return conn.(*net.UDPConn)
 }
 
-// Who is not known gets no answer to what is malformed either.
+// An unknown client gets no answer to malformed messages either.
 func TestStrangersGetSilenceForMalformedMessages(t *testing.T) {
 	stranger := net.IPv4(127, 0, 0, 9)
 	_, server := start(t, exampleZones(t), nil, func(a netip.Addr) (string, bool) { return "blue", a != netip.MustParseAddr(stranger.String()) })

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// others are name servers of others, by what starts them: DIR is a folder of theirs, which the files are written to, and PORT their
-// port of 127.0.0.1.
+// others are name servers of others, by what starts them: DIR is a folder of theirs, which the files are written
+// to, and PORT their port of 127.0.0.1.
 var others = map[string]struct {
 	files   map[string]string
 	command string
@@ -131,8 +131,8 @@ func startOther(t *testing.T, name string) netip.AddrPort {
 	return address
 }
 
-// gist is what an answer says, without times, order, and the case of names, which some servers have as they were asked
-// and others as it was written.
+// gist returns the content of an answer without times, order, and the case of names, for which some servers use
+// the question's spelling and others the record's.
 func gist(m *dns.Msg) string {
 	all := []string{}
 	for _, r := range m.Answer {
@@ -144,7 +144,8 @@ func gist(m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, ", ")
 }
 
-// Pods hear what the servers outside say, whosever they are, by UDP and TCP, the first time and from what is kept, however long it is.
+// Pods hear what the servers outside say, whosever they are, by UDP and TCP, the first time and from what is kept,
+// however long it is.
 func TestLongServersOfOthersAreAskedForPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for name := range others {

@@ -89,7 +89,7 @@ func TestTheServerIsWhereItsPlaceIs(t *testing.T) {
 		setUpLoopback(t, room)
 	}
 
-	// A question that comes too early waits; nobody is told that a name does not exist.
+	// A question that arrives too early waits; it is not answered with NXDOMAIN.
 	testkit.Eventually(t, 10*time.Second, "somebody listens", func() bool {
 		_, err := ask(first, 50*time.Millisecond)
 		return err != nil && strings.Contains(err.Error(), "timeout")

@@ -29,7 +29,7 @@ func newPreparing(z *Zones) *preparing {
 	return p
 }
 
-// told are the addresses that an asker is told, in their order.
+// told returns the addresses in a client's answer, in their order.
 func (p *preparing) told(t testing.TB, asker netip.Addr, name string) (list []string) {
 	t.Helper()
 	return p.tell(t, asker, question(name, dns.TypeA))
@@ -84,8 +84,8 @@ func TestAnswersThatAreKeptFollowTheNamesAndStayWithTheirTenants(t *testing.T) {
 	}
 }
 
-// Whoever takes the first address of an answer goes to each member of a group about as often, whether
-// the answer is kept or does not fit in what the asker takes.
+// Clients that take the first address of an answer reach each member of a group about equally often, whether the
+// answer is cached or does not fit in the size that the client accepts.
 func TestAllAddressesOfAnswersAreFirstEquallyOften(t *testing.T) {
 	const each = 30
 	asker := netip.MustParseAddr("10.1.0.1")

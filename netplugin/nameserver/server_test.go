@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// start serves the example on a port of this machine, where everybody who asks
-// is of a tenant. It ends with the test.
+// start serves the example on a port of this machine until the end of the test; tenant maps clients to their
+// tenants.
 func start(t testing.TB, zones *Zones, forwarder *Forwarder, tenant func(netip.Addr) (string, bool)) (*Server, string) {
 	t.Helper()
 	packets, streams := sockets(t)
@@ -45,7 +45,7 @@ func sockets(t testing.TB) (*net.UDPConn, net.Listener) {
 		if err == nil {
 			return packets, streams
 		}
-		if err := packets.Close(); err != nil { // somebody has the other one
+		if err := packets.Close(); err != nil { // the port is in use over TCP
 			t.Fatal(err)
 		}
 	}
@@ -228,8 +228,8 @@ func TestWhatIsNotServedIsRefused(t *testing.T) {
 	}
 }
 
-// Who is not known, and what is no question, gets no answer at all: there is
-// nobody to make send to somebody else.
+// Unknown clients and messages that are no questions get no answer at all, so that the server cannot be made to
+// send to others.
 func TestStrangersAndAnswersGetSilence(t *testing.T) {
 	s, server := start(t, exampleZones(t), nil, func(netip.Addr) (string, bool) { return "", false })
 	conn, err := net.Dial("udp", server)
@@ -260,7 +260,7 @@ func TestStrangersAndAnswersGetSilence(t *testing.T) {
 	}
 }
 
-// A connection that says nothing does not last, and keeps nobody out meanwhile.
+// A connection without questions is closed, and blocks no others meanwhile.
 func TestASilentConnectionEnds(t *testing.T) {
 	t.Parallel()
 	_, server := start(t, exampleZones(t), nil, inBlue)
@@ -281,7 +281,7 @@ func TestASilentConnectionEnds(t *testing.T) {
 	}
 }
 
-// Who has asked several questions at once on a connection is told all, in their order.
+// A client that asks several questions at once on a connection gets all answers, in their order.
 func TestQuestionsOnAConnectionNeedNotWaitForAnswers(t *testing.T) {
 	_, server := start(t, exampleZones(t), nil, inBlue)
 	conn, err := dns.Dial("tcp", server)

@@ -11,7 +11,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
-// Whoever runs the node is told that its name servers do not answer, once, however many questions there are.
+// One warning is logged about name servers that do not answer, however many questions there are.
 func TestNameServersWithoutAnAnswerAreTold(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	dead := netip.MustParseAddrPort("127.0.0.1:1")
@@ -31,7 +31,8 @@ func TestNameServersWithoutAnAnswerAreTold(t *testing.T) {
 	}
 }
 
-// One that does not answer costs each question some time though the next one answers, so that is told as well.
+// A name server that does not answer costs each question some time though the next one answers, so that is
+// reported as well.
 func TestNameServersThatArePassedOverAreTold(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	dead := netip.MustParseAddrPort("127.0.0.1:1")

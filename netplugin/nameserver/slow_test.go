@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// byThirdByte has an asker's tenant in his address: 127.0.1.x is of blue, 127.0.2.x of red.
+// byThirdByte returns the tenant by the third byte of a client's address: 127.0.1.x is of blue, 127.0.2.x of red.
 func byThirdByte(a netip.Addr) (string, bool) {
 	return map[byte]string{1: "blue", 2: "red"}[a.As4()[2]], true
 }
@@ -29,9 +29,9 @@ func client(network string, from netip.Addr) dns.Client {
 	return dns.Client{Net: network, Timeout: time.Minute, Dialer: &net.Dialer{LocalAddr: local, Timeout: time.Minute}}
 }
 
-// While a name server says nothing about some names, of which one tenant asks as many as it may,
-// the names of tenants are answered, and so is what others ask about other names. What is beyond
-// a limit fails at once, and does not reach the name server.
+// While a name server leaves some names unanswered, of which one tenant asks as many as it may, the names of
+// tenants are answered, and so are other tenants' questions about other names. Questions beyond a limit fail at
+// once, and do not reach the name server.
 func TestSlowNamesCostOthersNothing(t *testing.T) {
 	release, slow := make(chan struct{}), atomic.Int32{}
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
@@ -97,7 +97,7 @@ func TestSlowNamesCostOthersNothing(t *testing.T) {
 	}
 }
 
-// slowPatience is so long that a name server that answers after a tenth of it is heard on a machine that has much else to do.
+// slowPatience is long enough to receive an answer after a tenth of it, even on a busy machine.
 const slowPatience = 10 * time.Second
 
 // slowServer answers questions to others after a while, which are all asked of one name server.
@@ -130,8 +130,8 @@ func startSlow(t *testing.T, after time.Duration, network string) *slowServer {
 	return s
 }
 
-// The time is the same however late the answer would come. Who runs the node is told which name
-// server it was and what it did; nobody asks it the same again at once.
+// The time is the same however late the answer would come. The state names the name server and its fault, and the
+// same question is not sent to it again at once.
 func TestASlowNameServerIsAFailureAfterItsTime(t *testing.T) {
 	t.Parallel()
 	var asking sync.WaitGroup
@@ -161,7 +161,7 @@ func (s *slowServer) expectItsTime(t *testing.T) {
 	}
 }
 
-// asksTwice tells what becomes of a question, and of the same once more.
+// asksTwice returns the codes of the answers to a question and its repetition.
 func (s *slowServer) asksTwice() (first, again int, err error) {
 	client := dns.Client{Net: s.network, Timeout: time.Minute}
 	for _, code := range []*int{&first, &again} {

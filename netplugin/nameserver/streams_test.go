@@ -60,7 +60,7 @@ func asks(t *testing.T, conn *dns.Conn, names ...string) {
 	}
 }
 
-// hears reads so many answers, and returns the numbers of their questions.
+// hears reads so many answers, and returns the ids of their questions.
 func hears(t *testing.T, conn *dns.Conn, count int) (numbers []int) {
 	t.Helper()
 	for range count {
@@ -80,7 +80,7 @@ func slowNames(count int) (names []string) {
 	return names
 }
 
-// A question whose answer takes its time holds up nobody behind it on its connection (RFC 7766, section 6.2.1.1).
+// A question with a slow answer holds up no other one behind it on its connection (RFC 7766, section 6.2.1.1).
 func TestASlowQuestionHoldsUpNoneOfItsConnection(t *testing.T) {
 	t.Parallel()
 	h, conn := startHeld(t)
@@ -94,7 +94,7 @@ func TestASlowQuestionHoldsUpNoneOfItsConnection(t *testing.T) {
 	}
 }
 
-// On one connection others are asked so much at once and no more; what is beyond that waits, and is answered.
+// The questions of one connection that are forwarded at once are limited; those beyond wait, and are answered.
 func TestAConnectionHasSoManyQuestionsUnderWay(t *testing.T) {
 	t.Parallel()
 	h, conn := startHeld(t)
@@ -118,7 +118,8 @@ func TestAConnectionHasSoManyQuestionsUnderWay(t *testing.T) {
 	}
 }
 
-// Who has asked all that he wants may say so, or have asked all that he may, and hears the answers before the end.
+// A client that has closed its side, or has reached the limit of questions, gets all answers before the connection
+// ends.
 func TestAConnectionEndsWithItsLastAnswer(t *testing.T) {
 	t.Parallel()
 	for what, names := range map[string][]string{

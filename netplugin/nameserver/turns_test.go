@@ -46,8 +46,8 @@ func startLate(t *testing.T, after ...time.Duration) (servers []*lateServer, ups
 	return servers, Fixed(addresses...)
 }
 
-// A name server that takes its time costs a question no answer that there is in time: the next one is asked
-// meanwhile, and whoever answers first is believed. Who was waited for in vain is told.
+// A slow name server costs no question an answer that exists in time: the next one is asked meanwhile, and the
+// first answer counts. Name servers without an answer are reported.
 func TestTheNextNameServerIsAskedWhileOneIsSlow(t *testing.T) {
 	const silent = -1
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestTheNextNameServerIsAskedWhileOneIsSlow(t *testing.T) {
 		by     int // whose answer it is
 		took   time.Duration
 		asked  int
-		passed int // how many are told
+		passed int // how many are reported
 	}{
 		{"both are slow", []time.Duration{1200 * time.Millisecond, 1200 * time.Millisecond}, 0, 1200 * time.Millisecond, 2, 0},
 		{"the first is slow, the second silent", []time.Duration{1200 * time.Millisecond, silent}, 0, 1200 * time.Millisecond, 2, 0},

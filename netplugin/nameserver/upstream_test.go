@@ -27,7 +27,7 @@ func liar(t testing.TB, says func(question []byte) [][]byte) netip.AddrPort {
 				return // closed
 			}
 			for _, message := range says(buffer[:n]) {
-				_, _ = socket.WriteToUDPAddrPort(message, from) // who asked may have gone
+				_, _ = socket.WriteToUDPAddrPort(message, from) // the client may have gone
 			}
 		}
 	}()
@@ -38,7 +38,7 @@ func liar(t testing.TB, says func(question []byte) [][]byte) netip.AddrPort {
 	return netip.MustParseAddrPort(socket.LocalAddr().String())
 }
 
-// answerTo is the right answer to a question, as it is sent.
+// answerTo returns the right answer to a question, in wire format.
 func answerTo(t testing.TB, question []byte, address string) []byte {
 	t.Helper()
 	m := new(dns.Msg)
@@ -54,8 +54,7 @@ func answerTo(t testing.TB, question []byte, address string) []byte {
 	return data
 }
 
-// Who guesses does not know the number of the question; his answers change nothing,
-// also if they come first.
+// An attacker does not know the number of the question; wrong guesses change nothing, also if they arrive first.
 func TestALieBeforeTheAnswerIsNotHeard(t *testing.T) {
 	server := liar(t, func(question []byte) (all [][]byte) {
 		for guess := range uint16(20) {
@@ -70,8 +69,7 @@ func TestALieBeforeTheAnswerIsNotHeard(t *testing.T) {
 	}
 }
 
-// Whatever a name server upstream sends, who has asked is told something that can be
-// read, about his own question, and no more of it than he takes.
+// Whatever an upstream sends, the client gets a well-formed answer to its own question, no larger than it accepts.
 func FuzzAnswersOfAnyContent(f *testing.F) {
 	for _, m := range []*dns.Msg{question("example.org.", dns.TypeA), question("front.", dns.TypeSRV)} {
 		reply := new(dns.Msg).SetReply(m)

@@ -57,8 +57,8 @@ func exampleZones(t testing.TB) *Zones {
 	return z
 }
 
-// ask returns what a tenant is told: the code if it is an error, and the data of
-// the records in alphabetical order; "forwarded" if somebody else is to answer.
+// ask returns a tenant's answer: the code if it is an error, and else the data of the records in alphabetical
+// order; "forwarded" if an upstream has to answer.
 func ask(z *Zones, tenant, name string, kind uint16) string {
 	reply := new(dns.Msg).SetReply(new(dns.Msg).SetQuestion(name, kind))
 	switch z.answer(tenant, reply) {
@@ -280,8 +280,7 @@ func TestWhatMayBeToComeIsNotDenied(t *testing.T) {
 	}
 }
 
-// A name that nobody has costs no look at each provider of a service, and what they are called
-// follows their endpoints.
+// An unknown name costs no scan of each provider of a service, and the names of providers follow their endpoints.
 func TestNamesOfProvidersAreFoundAtOnce(t *testing.T) {
 	z := NewZones()
 	service := Service{ID: "s", Tenant: "blue", Name: "shop"}

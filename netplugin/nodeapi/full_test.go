@@ -27,8 +27,8 @@ func fromOutside(t *testing.T, local string) string {
 	return net.JoinHostPort(own.String(), port)
 }
 
-// Whoever takes all connections from outside keeps neither the machine's own probes out, nor
-// takes more than the share of one address.
+// A client outside that opens all connections can neither keep the machine's own probes out, nor get more than the
+// share of one address.
 func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
 	own := strings.TrimPrefix(start(t, &node{}), "http://")
 	outside := fromOutside(t, own)

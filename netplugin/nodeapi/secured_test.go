@@ -102,7 +102,7 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 	}
 }
 
-// joining is the membership of a node that has not joined before it is told.
+// joining is the membership of a node that has not joined until has is set.
 type joining struct {
 	Membership
 	has atomic.Bool
@@ -115,7 +115,7 @@ func (j *joining) Server() *tls.Config {
 	return j.Membership.Server()
 }
 
-// Who has made a plain connection before the node had joined gets no more by it, neither then nor later.
+// A plain connection from before the node had joined has no more rights, neither then nor later.
 func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {
@@ -155,8 +155,7 @@ func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 	asks("on the node", local, map[string]int{"/healthz": 200, "/metrics": 401, "/inspect/driver": 401})
 }
 
-// What the node tells of all tenants, and what changes something, is for root of the machine: whoever else is on it
-// reaches its loopback, too.
+// Answers about all tenants, and changes, are for root of the machine: all its users reach its loopback, too.
 func TestRootAsksAtTheSocket(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {

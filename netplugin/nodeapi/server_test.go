@@ -28,7 +28,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// node is an agent that says what the test wants.
+// node is an agent with the answers that the test wants.
 type node struct {
 	ready, reclaim error
 	reclaimed      []string
@@ -232,7 +232,7 @@ func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
 	}
 }
 
-// A package is told of where it is the one that runs; what cannot be found out is said.
+// The package is reported only if it has the running release; a failure to find out is an error.
 func TestOnlyThePackageThatRunsIsTold(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -268,7 +268,7 @@ func TestNodeIsAliveBeforeItIsReady(t *testing.T) {
 	}
 }
 
-// A node that nobody knows of has pods that nobody reaches, whatever its switch has.
+// Pods of a node that the cluster does not know are reached by no other node, whatever its switch has.
 func TestANodeThatTheClusterRefusesIsNotReady(t *testing.T) {
 	var refused atomic.Pointer[error]
 	url := start(t, &node{}, func(cfg *Config) {

@@ -14,7 +14,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Everybody may ask for traces: those that wait for the switch keep nobody from what the agent thinks.
+// Any client may ask for traces: those that wait for the switch do not block requests that the agent answers
+// itself.
 func TestTracesHaveTheirOwnPlaces(t *testing.T) {
 	asked := make(chan struct{}, bigAnswers)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

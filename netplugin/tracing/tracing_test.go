@@ -129,7 +129,7 @@ func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipel
 	return e
 }
 
-// startTracer programs a switch with objects and returns it with who asks it.
+// startTracer programs a switch with objects and returns it with its tracer.
 func startTracer(t *testing.T, objects ...pipeline.Object) (tracing.Tracer, *ovstest.Switch) {
 	t.Helper()
 	return startTracerWith(t, ovsd.Config{}, objects...)
@@ -274,7 +274,7 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 	return out.String()
 }
 
-// The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
+// The stories of testdata/traces.txt are the answers of a real switch; "-update" writes them again.
 func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 	tracer, sw := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH, isolated, isolated6, finalSQL, byWeb2, nobody, shop)
 	sw.Ofctl("add-flow", ovsd.DefaultBridge, fmt.Sprintf("table=%d,idle_timeout=300,priority=100,ip,nw_src=%s,actions=set_field:0x0a010009->reg15", tableOf(t, "AFFINITY"), web2.IPv4))
@@ -342,7 +342,7 @@ func TestTheNameServerIsNamed(t *testing.T) {
 	}
 }
 
-// VLANs share a routing domain, but not what is known of it: of another tenant's only kinds are told.
+// VLANs share a routing domain, but not its details: of another tenant's objects only the kinds are shown.
 func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	tracer, _ := startTracer(t, redLAN, blueLAN, wire, cable, red1, red2, blue1, blue9, wire1, wire2, cable1, cable2, blueNoSSH, redNoFTP, blueShop, router, spine, world, toBlue9,
 		floodSet(wire, wire1, wire2), floodSet(cable, cable1, cable2))
@@ -367,7 +367,7 @@ func TestNothingIsToldOfOtherTenants(t *testing.T) {
 	}
 }
 
-// In bridged networks the switch answers for services and the name server, and for nobody's gateway.
+// In bridged networks the switch answers for services and the name server, and for no gateway.
 func TestInBridgedNetworksTheNextMACIsTheRightOne(t *testing.T) {
 	yard := cable
 	yard.ID, yard.VNI, yard.Tag, yard.Subnet, yard.Gateway = "yard.red", 5025, 25, netip.MustParsePrefix("10.25.0.0/24"), netip.MustParseAddr("10.25.0.254")

@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What Kubernetes has in a tenant does not say so itself.
+// Objects of Kubernetes do not name their tenant.
 func TestObjectsOfKubernetesAreToldToTheirTenant(t *testing.T) {
 	w := &world{tenant: "red", vrf: 2, endpoints: map[string]pipeline.Endpoint{
 		"a": {ID: "a", Tenant: "red", Class: 7}, "b": {ID: "b", Tenant: "blue", Class: 8},

@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// network is a switch and the nodes behind it, of which each answers from the question on that is given, counted from 1;
-// 0: never.
+// network is a switch and the nodes behind it; from is the number of the first question that each answers, counted
+// from 1; 0: never.
 type network struct {
 	drivers.PacketBus
 	from    map[netip.Addr]int
@@ -89,7 +89,7 @@ func TestASwitchThatIsAwayIsAnError(t *testing.T) {
 	}
 }
 
-// Whom there was no time for is not called silent.
+// Nodes that were not asked in time are not called silent.
 func TestTimeEndsTheQuestions(t *testing.T) {
 	others := map[string]netip.Addr{}
 	for i := range 2 * together {

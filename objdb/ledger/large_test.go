@@ -101,7 +101,7 @@ func TestAPlanThatFitsAfterAllRunsOnce(t *testing.T) {
 	}
 }
 
-// Who gives up while his plan runs has nothing of it committed, also if it fits into one transaction.
+// A caller that gives up while its plan runs has nothing of it committed, even if it fits into one transaction.
 func TestALargePlanThatIsGivenUpWhileItRunsIsNotCommitted(t *testing.T) {
 	l, db, _ := newLedger(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,8 +117,8 @@ func TestALargePlanThatIsGivenUpWhileItRunsIsNotCommitted(t *testing.T) {
 	}
 }
 
-// The state is read again while a large plan runs, as after an outage, and others have changed what the plan has read. It runs again: no
-// event tells the ledger of that change.
+// The state is read again while a large plan runs, as after an outage, and others have changed what the plan has
+// read. It runs again: no event tells the ledger of that change.
 func TestALargePlanRunsAgainWhenTheStateIsReadAgain(t *testing.T) {
 	l, db, _ := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))

@@ -79,8 +79,8 @@ func TestTheWayOfAPacketIsRead(t *testing.T) {
 	}
 }
 
-// Behind the connection tracker the switch tells of every packet into a tunnel that it is for its own address. Of one
-// that has come out of a tunnel, and would go back there, that is so.
+// Behind the connection tracker the switch prints of every packet into a tunnel that it is for its own address.
+// That is true of a packet that came out of a tunnel, and would return there.
 func TestAPacketIntoATunnelIsSentBehindTheTrackerToo(t *testing.T) {
 	const warns = "    output:1\n     >> Not tunneling to our own address\n\nFinal flow: unchanged\nDatapath actions: "
 	first := "bridge(\"b\")\n-----\n30. reg5=0x1, priority 200\n"

@@ -46,7 +46,7 @@ func TestClientConnectsAgainAndBacksOff(t *testing.T) {
 	if err := client.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v after %d connections", err, connected)
 	}
-	// Three that hung up, one we did not like; then a good one starts anew.
+	// Three connections were closed early, one was refused; then a good one resets the waits.
 	if len(told.list) != 5 {
 		t.Fatalf("waits: %v, want 5 of them", told.list)
 	}
@@ -57,7 +57,7 @@ func TestClientConnectsAgainAndBacksOff(t *testing.T) {
 	}
 }
 
-// waits are those that a client tells of in its log.
+// waits are those in a client's log.
 type waits struct {
 	list []time.Duration
 	then func() // after each one; nil: nothing
@@ -66,7 +66,7 @@ type waits struct {
 func (w *waits) log() *logrus.Entry {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	log.SetLevel(logrus.DebugLevel) // the same is told once in a while only
+	log.SetLevel(logrus.DebugLevel) // equal lines are logged once in a while only
 	log.AddHook(w)
 	return log.WithField("component", "test")
 }

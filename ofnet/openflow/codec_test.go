@@ -98,7 +98,7 @@ func TestKeysOfDifferentFlowsDiffer(t *testing.T) {
 	}
 }
 
-// A field the switch is told of before those that make it possible is refused.
+// The switch refuses a field before the fields that it depends on.
 func TestOnTheWireFieldsFollowTheirPrerequisites(t *testing.T) {
 	for f := Field(1); f < fieldCount; f++ {
 		if wireRank[f] == 0 && f != wireOrder[0] && !isDouble(f) && f != FieldInPort16 {

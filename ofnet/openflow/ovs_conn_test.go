@@ -130,7 +130,8 @@ func await[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// awaitOther is the next event that is not about a port: the switch may tell of the state of its own one at any time.
+// awaitOther returns the next event that is not about a port: the switch may report the state of its local port at
+// any time.
 func awaitOther(t *testing.T, from <-chan of.Message) of.Message {
 	t.Helper()
 	for {
@@ -141,7 +142,7 @@ func awaitOther(t *testing.T, from <-chan of.Message) of.Message {
 	}
 }
 
-// events collects what a switch sends by itself.
+// events collects the messages that a switch sends without a request.
 func events() (func(of.Message), <-chan of.Message) {
 	c := make(chan of.Message, 100)
 	return func(m of.Message) { c <- m }, c

@@ -374,8 +374,8 @@ func macOf(f of.Field, a [6]byte) of.FieldMatch {
 	return of.Exact(f, of.Value{Lo: n})
 }
 
-// Flows that are written again, with another cookie or other actions, go on
-// counting; only who asks for it starts anew.
+// Flows that are written again, with another cookie or other actions, keep their counters; only a flag resets
+// them.
 func TestAFlowThatIsWrittenAgainKeepsItsCounters(t *testing.T) {
 	_, c := bridge(t, of.Options{})
 	flow := of.Flow{Priority: 5, Cookie: 1}

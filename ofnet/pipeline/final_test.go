@@ -110,7 +110,7 @@ func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	}
 }
 
-// Whoever of the two speaks first after a change, and on whatever nodes they are. A connection is judged, not the packet that is there.
+// A rule that does not match the first packet of a connection cannot decide about the connection.
 func TestOnlyRulesAboutTheBeginningOfAConnectionEndItsJudgement(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*Rule)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever a daemon answers is what the command prints, or an error; what it says itself is wrong with the command is told apart.
+// Any answer of a daemon is either the command's output, or an error; errors in the command itself are a type of
+// their own.
 func FuzzAnswersOfAnyContent(f *testing.F) {
 	for _, answer := range []string{`{"id":0,"result":"ovs-vswitchd (Open vSwitch) 3.1.0\n","error":null}`, `{"id":0,"result":null,"error":"no such bridge\n"}`, `{"error":{"a":[1]}}`,
 		`{"error":false,"result":""}`, `{"result":7}`, `{"result":"\ud800"}`, `null`, `[]`, `{`, "", "\x00\xff", `{"result":"a"}{"result":"b"}`} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The socket of a switch that was started again had dropped 163 packets, and that of the switch
-// before it 108: 55 were told, and the rest seemed to be lost without a reason.
+// The socket of a restarted switch had dropped 163 packets, and that of the switch before it 108: only 55 were
+// reported, and the rest seemed to be lost without a reason.
 func TestWhatASwitchDidNotReadIsCountedByItsOwnSocket(t *testing.T) {
 	const (
 		ofPort = "p_raw UNCONN 0      0        *:%s   * ino:%d sk:2009 skmem:(r0,rb212992,t0,tb212992,f0,w0,o176,bl0,d%d)     \n"

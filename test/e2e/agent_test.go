@@ -119,7 +119,7 @@ func anAgentIsKilledInAnADD(s story) {
 		}
 		killRuntime()
 		s.must(pod.Node.WaitReady(s.ctx))
-		if i%2 == 0 { // the runtime tries once more, or gives the pod up
+		if i%2 == 0 { // the runtime retries, or gives the pod up
 			s.must(pod.Attach(s.ctx))
 			s.serve(pod)
 			s.reachEachOther(shortly, pod, peer)

@@ -87,6 +87,6 @@ func (s story) servicesAreAnnounced(inWorld func(...string) []string, here, ther
 
 	s.netctl(strings.Fields("service create -t blue -s routed -l app=nobody -ip " + announced4 + " -ip6 " + announced6 +
 		" -p " + tcpPort + ":" + tcpPort + ":TCP -p " + echoPort + ":7:UDP announced")...)
-	announcedBy() // who drains gets no new connections
+	announcedBy() // a draining provider gets no new connections
 	s.container("die", here, nil)
 }

@@ -157,7 +157,7 @@ func (s story) isRefused(n *testbed.Node, r request) {
 	}
 }
 
-// silent is how many clients connect and say nothing.
+// silent is the number of clients that connect and send nothing.
 const silent = 2000
 
 // tries are how often a busy machine may try to do in time what nothing keeps it from.

@@ -21,7 +21,7 @@ import (
 // badNeighbour is one that a node is to speak with, and cannot.
 type badNeighbour struct {
 	address string
-	as      int    // as the node is told
+	as      int    // as configured at the node
 	config  string // of BIRD there; empty: it does not run
 	told    string // why there is no session
 }
@@ -56,8 +56,8 @@ protocol bgp { local %[1]s as %[2]d; strict bind yes; %[3]s connect delay time 1
 	}
 }
 
-// failingSessionsAreNamed has a node speak with one router that is as it should be, and with many that are not. Whoever connects to
-// the node's own port and says what is no BGP costs nobody anything.
+// failingSessionsAreNamed has a node speak with one correct router and with many faulty ones. A client that
+// connects to the node's own port and sends what is no BGP disturbs no session.
 func failingSessionsAreNamed(s story) {
 	s.makeWorld()
 	machine, node := s.makeSecond(), s.bed.Nodes[0]
@@ -104,7 +104,7 @@ func failingSessionsAreNamed(s story) {
 			s.garbage(second, noRouter)
 		}
 		s.inLog("somebody who is no BGP neighbour", "address="+secondAddress)
-		s.isNamed(badNeighbours[0]) // the speaker goes on
+		s.isNamed(badNeighbours[0]) // the speaker still runs
 
 		right := fmt.Sprintf(", neighbors: ['%s=%d']", badNeighbours[0].address, routerAS)
 		s.netctl("apply", "-f", s.speaks(0, good, right))
@@ -134,7 +134,7 @@ const (
 	checkFailed = 9
 )
 
-// accepts gives connections with an address of the second machine to somebody, until the story is over.
+// accepts has hears serve the connections to an address of the second machine, until the story is over.
 func (s story) accepts(address string, hears func(net.Conn)) {
 	s.Helper()
 	var l net.Listener
@@ -164,8 +164,8 @@ func (s story) accepts(address string, hears func(net.Conn)) {
 	})
 }
 
-// garbage has somebody connect to the first node from an address of a network of the machine outside, and say what is no BGP, until
-// the node ends it.
+// garbage connects to the first node from an address of a network of the machine outside, and sends what is no
+// BGP, until the node closes the connection.
 func (s story) garbage(network, from string) {
 	s.Helper()
 	var conn net.Conn

@@ -2,10 +2,10 @@ package e2e
 
 import "testing"
 
-// A bed takes longer to come up than many chapters take, so those that need the same share one.
+// A bed takes longer to start than many chapters take, so those that need the same share one.
 //
-// Stories that count datagrams are told one after the other, and nothing else of this package is told meanwhile. The others
-// mostly wait for daemons, so they are told beside each other (t.Parallel) when those are over.
+// Stories that count datagrams run one after the other, and nothing else of this package runs meanwhile. The
+// others mostly wait for daemons, so they run in parallel (t.Parallel) when those are over.
 
 func TestRuntimesAndSwitches(t *testing.T) {
 	t.Parallel()

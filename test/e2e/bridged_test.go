@@ -19,7 +19,7 @@ func bridgedNetworks(s story) {
 	for _, pods := range [][]*testbed.Pod{blue, red} {
 		s.reachByIPv6(pods)
 	}
-	stranger := blue[2].IP // red has nobody there
+	stranger := blue[2].IP // no pod of red has it
 	got, err := ask(s.ctx, red[0], stranger, 500*time.Millisecond)
 	s.must(err)
 	for way, who := range got {
@@ -30,7 +30,7 @@ func bridgedNetworks(s story) {
 
 	s.isService("lan", "10.4.0.200", blue[1], blue...)
 
-	// An announcement is news where nobody answers for others.
+	// An announcement reaches other pods only where ARP is not answered by proxy.
 	_, err = blue[1].Run(s.ctx, "sysctl", "-qw", "net.ipv4.conf.eth0.arp_accept=1")
 	s.must(err)
 	listener, speaker := blue[1], blue[2] // which may still end a conversation of before: hence more than one try
@@ -146,7 +146,7 @@ func (s story) forget(p *testbed.Pod) {
 	s.must(err)
 }
 
-// announce has a pod say who it is.
+// announce has a pod broadcast its own address and MAC by ARP.
 func (s story) announce(p *testbed.Pod) {
 	s.Helper()
 	_, err := p.Run(s.ctx, p.Probe(), "forge", "-dev", "eth0", "-arp",
@@ -154,7 +154,7 @@ func (s story) announce(p *testbed.Pod) {
 	s.must(err)
 }
 
-// knows tells whether a pod has another in its neighbour table.
+// knows reports whether a pod has another in its neighbour table.
 func (s story) knows(p, other *testbed.Pod) bool {
 	s.Helper()
 	out, err := p.Run(s.ctx, "ip", "neigh", "show", "dev", "eth0", "to", other.IP.String())

@@ -16,12 +16,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// caller makes and removes a tenant again and again. It knows all netmasters: a call that gets no answer, or that a netmaster could not
-// pass on (502, 503), is made again at the next one, as docs/security.md has it, and so it is not told whether the first was carried out.
+// caller makes and removes a tenant again and again. It knows all netmasters: a call that gets no answer, or that
+// a netmaster could not pass on (502, 503), is made again at the next one, as docs/security.md has it, and so it
+// is not told whether the first was carried out.
 type caller struct {
 	http  *http.Client
 	urls  []string // of netmasters
-	token string   // empty: it is nobody
+	token string   // empty: none, the caller is anonymous
 	body  string
 	path  string
 
@@ -31,7 +32,8 @@ type caller struct {
 	failed []string
 }
 
-// callLimit is how long a call may take with all its attempts: another leader needs some seconds where a machine is busy.
+// callLimit is how long a call may take with all its attempts: another leader needs some seconds where a machine
+// is busy.
 const callLimit = 30 * time.Second
 
 // caller begins the calls, from a node, of one tenant; they end with the test.

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a closed cluster is told and tells in secret is on no wire that anybody hears, and in no log of its nodes, also where
-// agents log all they can.
+// The secrets that a closed cluster receives and sends are on no wire in plain text, and in no log of its nodes,
+// also where agents log all they can.
 func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true, Secure: true})
@@ -102,12 +102,13 @@ func canary() string { return "canary" + rand.Text()[:20] }
 func secretOf(token string) string {
 	parts := strings.FieldsFunc(strings.TrimSpace(token), func(r rune) bool { return r == '_' || r == '.' })
 	if len(parts) < 3 {
-		return token // too short: the test says so
+		return token // too short: the test reports it
 	}
 	return parts[2]
 }
 
-// user makes a user with the password, who logs in from another machine and asks there, by a session and by a token of a program.
+// user creates a user with the password, logs in as that user from another machine, and sends requests there, with
+// the session and with a program's token.
 func (s story) user(at *testbed.Node, pin string, secrets map[string]string) {
 	s.Helper()
 	const asks = `

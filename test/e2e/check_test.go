@@ -25,7 +25,7 @@ func (s story) whatIsBrokenIsNamed(pod *testbed.Pod) {
 	s.soon(shortly, func() error { return told(s, pod, "192.0.2.7", "www.example.org") })
 	s.checksAll()
 
-	// Somebody else's name server is not the node's fault, and is named.
+	// A foreign name server that fails is no fault of the node, and is named.
 	s.resolves(node, "127.0.0.77")
 	s.soon(shortly, func() error { return told(s, pod, "SERVFAIL", "no.example.org") })
 	s.checks(node, "names", true, "name server 127.0.0.77:53")
@@ -60,7 +60,7 @@ func (s story) checksAll() {
 	})
 }
 
-// resolves has a node ask a name server for what nobody here knows, until the story is over.
+// resolves configures a name server for names that are unknown here at a node, until the story is over.
 func (s story) resolves(n *testbed.Node, server string) {
 	s.Helper()
 	old, err := n.Run(s.ctx, "sh", "-ec", `cat /etc/resolv.conf; echo "nameserver $1" > /etc/resolv.conf`, "sh", server)
@@ -71,7 +71,8 @@ func (s story) resolves(n *testbed.Node, server string) {
 	})
 }
 
-// checks expects that netctl soon finds something of a node well or not, and says so, with what to do about it.
+// checks expects that netctl soon reports something of a node as well or as faulty, with these texts, and a hint
+// if it is faulty.
 func (s story) checks(n *testbed.Node, what string, well bool, says ...string) {
 	s.Helper()
 	s.soon(shortly, func() error {

@@ -10,7 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Pods come and go on both ends of a tunnel, and with them links of the nodes, of which Open vSwitch in user space need not make anything.
+// Pods are added and deleted at both ends of a tunnel, and with them links of the nodes, for which Open vSwitch in
+// user space need not revalidate anything.
 func TestLongPodsThatComeAndGoCostOthersNothing(t *testing.T) {
 	testkit.TakesLong(t)
 	const turns = 60

@@ -78,7 +78,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 		t.Errorf("a dry run changes something (-before +after):\n%s", cmp.Diff(served, got))
 	}
 
-	// Without the database, everything but bridges and uplinks goes, and what is left is said.
+	// Without the database, everything but bridges and uplinks is removed, and what is left is reported.
 	_, err = n.Run(ctx, "mv", "/run/openvswitch/db.sock", "/run/openvswitch/db.away")
 	s.must(err)
 	out, err := n.Run(ctx, n.Tool("netplugin"), "cleanup")
@@ -147,8 +147,8 @@ func (s story) servedOutside(at ...string) {
 	})
 }
 
-// picture shows a node as netplugin could change it. Whether the kernel still looks for
-// others with one of its addresses changes by itself.
+// picture returns the state of a node that netplugin could change. It leaves out whether duplicate address
+// detection still runs, which changes without netplugin.
 func (s story) picture(n *testbed.Node) string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)

@@ -10,11 +10,13 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// clockRight is how long it may take until a cluster serves after its clocks were set: certificates are looked at each minute.
+// clockRight is how long it may take until a cluster serves after its clocks were set: certificates are looked at
+// each minute.
 const clockRight = 150 * time.Second
 
-// TestLongAClusterServesAfterItsClocksWereSet sets the clocks of running daemons of a closed cluster ahead by more than certificates last,
-// of all, or of the leader's machine or a node alone, and right again: what was signed meanwhile begins in days or years. Pods go on.
+// TestLongAClusterServesAfterItsClocksWereSet sets the clocks of running daemons of a closed cluster ahead by more
+// than certificates last, of all, or of the leader's machine or a node alone, and right again: what was signed
+// meanwhile begins in days or years. Pods go on.
 func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 	testkit.TakesLong(t)
 	const day = 24 * time.Hour
@@ -44,7 +46,7 @@ func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 			if set.agree {
 				s.servesAt(fmt.Sprint("late", i), set.ahead[0])
 			} else {
-				s.pause(clockRight / 2) // what is signed anew each minute has been
+				s.pause(clockRight / 2) // what is signed again each minute has been
 			}
 		}
 	})
@@ -55,7 +57,8 @@ func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 	}
 }
 
-// servesAt expects of a cluster whose clocks are ahead that each netmaster serves, each node has a pod, and certificates are good.
+// servesAt expects of a cluster whose clocks are ahead that each netmaster serves, each node has a pod, and
+// certificates are good.
 func (s story) servesAt(name string, ahead time.Duration) {
 	s.Helper()
 	set := time.Now()

@@ -14,8 +14,8 @@ var runtimeChapters = []chapter{
 	{"ADD says what is wrong with what it is asked for, and leaves nothing", badADDs},
 }
 
-// losses are what somebody may do to an attached pod. The agent gives a lost
-// switch port back by itself; switch_test.go has that.
+// losses are what may be removed from an attached pod. The agent restores a lost switch port on its own;
+// switch_test.go has that.
 var losses = []struct {
 	what   string
 	inside bool   // of the pod; else on the node

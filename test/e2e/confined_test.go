@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Both acts of the demo, in the first of which an agent and the leading netmaster are killed, are played by daemons that run as
-// scripts/systemd has them run: user, capabilities, view of the file system and system calls.
+// Both acts of the demo, in the first of which an agent and the leading netmaster are killed, run with daemons in
+// the sandbox of scripts/systemd: user, capabilities, view of the file system and system calls.
 func TestLongDaemonsDoTheirJobInTheSandboxOfTheirUnits(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Uplinks: 1, Secure: true, First: true, Confined: true})

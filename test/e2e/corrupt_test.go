@@ -53,7 +53,7 @@ func corruptValues(s story) {
 	c := s.pod(2, "c", "blue", "front", "")
 	s.reachEachOther(shortly, a, b, c)
 
-	// Who starts with them in the store goes on, too.
+	// Daemons that start with these values in the store go on, too.
 	s.must(a.Node.Netplugin().Kill())
 	s.must(a.Node.StartNetplugin())
 	s.must(a.Node.WaitReady(s.ctx))

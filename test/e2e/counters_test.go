@@ -94,8 +94,8 @@ func (s story) areCounted(receiver *testbed.Pod, want uint64) {
 	})
 }
 
-// pingsCounted is what netctl tells of the rule of a group, if the agents
-// together tell the same.
+// pingsCounted returns the packets that netctl shows for the rule of a group, and 0 unless that is the sum of the
+// agents' counts.
 func (s story) pingsCounted(group string) uint64 {
 	s.Helper()
 	var sum uint64
@@ -118,7 +118,7 @@ func (s story) pingsCounted(group string) uint64 {
 	return told
 }
 
-// countsOf is what the agent of a node tells.
+// countsOf returns the counters of the agent of a node.
 func (s story) countsOf(n *testbed.Node) (all counts) {
 	s.Helper()
 	got, err := agentTells(s.ctx, n, "/inspect/counters")
@@ -127,7 +127,7 @@ func (s story) countsOf(n *testbed.Node) (all counts) {
 	return all
 }
 
-// endpointCounts is what netctl tells of the endpoint of a pod.
+// endpointCounts returns the counters that netctl shows for the endpoint of a pod.
 func (s story) endpointCounts(pod *testbed.Pod) (id string, told contivmodel.EndpointCounters) {
 	s.Helper()
 	var all []contivmodel.EndpointOper

@@ -89,7 +89,7 @@ func hostsReachAService(s story) {
 		return answeredBy(fromHost(near), at(serviceVIP, tcpPort, echoPort), []string{"distant", "local"})
 	})
 
-	// Nobody serves: who asks is told.
+	// Without providers, clients are refused.
 	s.netctl(strings.Fields("service create -t blue -s shop -l app=none -ip " + serviceVIP + " -x " + outsideVIP + " -p " + tcpPort + ":80:TCP web")...)
 	s.soon(shortly, func() error {
 		out, err := near.Run(s.ctx, "bash", "-c", "exec 3<>/dev/tcp/"+outsideVIP+"/"+tcpPort)
@@ -101,7 +101,8 @@ func hostsReachAService(s story) {
 	s.pings(near, outsideVIP)
 }
 
-// worldHasIPv6 gives the machine outside, behind the host, an address of IPv6 as well, and the host as its way to others.
+// worldHasIPv6 gives the machine outside, behind the host, an address of IPv6 as well, and the host as its way to
+// others.
 func (s story) worldHasIPv6(host *testbed.Node) {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `
@@ -112,8 +113,8 @@ ip -n world route add default via `+worldGateway6)
 	s.must(err)
 }
 
-// answeredBy tells what keeps a client from being answered by all of the providers, at
-// each of the addresses that the probe is told.
+// answeredBy returns nil if all of the providers answer a client at each of the addresses, and else what is
+// missing.
 func answeredBy(probe func(...string) (string, error), at []string, providers []string) error {
 	seen := map[string]bool{}
 	for range 12 * len(providers) {

@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// failover is how many datagrams, and so milliseconds, it may cost that the leg goes which
-// carries them; the switch hears of it from the kernel.
+// failover is how many datagrams, and so milliseconds, the loss of the active leg may cost; the kernel reports it
+// to the switch.
 const failover = 1000
 
-// A pod speaks with one of another node, a datagram per millisecond, while one leg of its
-// node's bond after the other goes and returns.
+// A pod speaks with one of another node, a datagram per millisecond, while each leg of its node's bond in turn is
+// set down and up again.
 func TestLongABondGoesOnWithItsOtherLeg(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Uplinks: 2, First: true})
@@ -79,7 +79,7 @@ func (s story) bond(n *testbed.Node) string {
 	return out
 }
 
-// legIs waits until the switch says of a leg that it is enabled or disabled.
+// legIs waits until the switch reports a leg as enabled or disabled.
 func (s story) legIs(n *testbed.Node, leg, state string) {
 	s.Helper()
 	s.soon(shortly, func() error {

@@ -13,8 +13,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongAFloodCostsNeighboursNothing has a pod flood with one kind of packets after the other. A neighbour on its node, who
-// sends a datagram per millisecond to another node and back, loses no more than beside as many ordinary datagrams.
+// TestLongAFloodCostsNeighboursNothing has a pod flood with one kind of packets after the other. A neighbour on
+// its node that sends a datagram per millisecond to another node and back loses no more than beside as many
+// ordinary datagrams.
 func TestLongAFloodCostsNeighboursNothing(t *testing.T) {
 	testkit.TakesLong(t)
 	tellOn(t, testbed.Config{Nodes: 2, First: true}, []chapter{
@@ -23,8 +24,8 @@ func TestLongAFloodCostsNeighboursNothing(t *testing.T) {
 	})
 }
 
-// Of a flood: packets per second, far more than guards let pass and far less than what a busy machine can forward; how long;
-// and how often it is compared with ordinary datagrams, where the machine itself may lose some.
+// Of a flood: packets per second, far more than guards let pass and far less than what a busy machine can forward;
+// how long; and how often it is compared with ordinary datagrams, where the machine itself may lose some.
 const (
 	stormRate   = 10_000
 	stormTime   = 3 * time.Second
@@ -39,7 +40,8 @@ const (
 	noMeter   = -1
 )
 
-// guarded is a kind of flood, whom it is about, and what is to count that it was dropped: a reason, or else a meter of its port.
+// guardedFlood is a kind of flood, its destination, and the counter of its drops: a reason, or else a meter of its
+// port.
 type guardedFlood struct {
 	kind, to string
 	reason   string
@@ -177,7 +179,7 @@ func (f flooded) lostBeside(kind, to string) int {
 	return r.Lost
 }
 
-// dropped is what the guard against a flood has dropped up to now, of whoever is at the port.
+// dropped returns how many packets from a port the guard against a flood has dropped up to now.
 func (f flooded) dropped(k guardedFlood, port int) int {
 	f.Helper()
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Nodes that have joined reach the state through netmasters only. Pods are attached and reach each other, also when the
-// netmaster is killed that the nodes were told of. Neither nodes nor netmasters notice that the store has all of it
-// encrypted.
+// Nodes that have joined reach the state through netmasters only. Pods are attached and reach each other, also
+// after the netmaster that the nodes were configured with is killed. Neither nodes nor netmasters notice that all
+// values in the store are encrypted.
 func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true, Sealed: true})
@@ -51,7 +51,8 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 	}
 }
 
-// valuesAreSealed expects that the cluster says so, and that who reads the store without keys is told.
+// valuesAreSealed expects that the cluster reports encrypted values, and that a reader of the store without keys
+// gets a clear error.
 func (s story) valuesAreSealed() {
 	s.Helper()
 	s.soon(time.Minute, func() error {
@@ -90,7 +91,7 @@ func (s story) removed(n *testbed.Node) {
 	}
 }
 
-// reachesNetmastersOnly tells whether the agent of a node is connected to a netmaster, and not to etcd.
+// reachesNetmastersOnly returns an error unless the agent of a node is connected to a netmaster, and not to etcd.
 func (s story) reachesNetmastersOnly(n *testbed.Node) error {
 	peers, err := n.Run(s.ctx, "sh", "-ec", `ss -Htnp state established | grep '"netplugin"' | awk '{print $4}'`)
 	if err != nil {

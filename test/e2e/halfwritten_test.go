@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// A daemon that is killed while it writes a small file leaves a part of it, under a name that nobody looks for. The
-// next one removes those, and neither what somebody may be writing at the moment, nor what is not its own.
+// A daemon that is killed while it writes a small file leaves a part of it, under a temporary name. The next one
+// removes those, but neither files that may be being written at the moment, nor foreign ones.
 func TestWhatKilledDaemonsLeftOfFilesGoesWhenTheyStart(t *testing.T) {
 	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1})

@@ -12,8 +12,7 @@ var handChapters = []chapter{
 	{"a link that somebody deletes is reported, others go on, and the pod can be made again", aLinkIsDeleted},
 }
 
-// changes are what somebody may do to a switch beside the removals of
-// switch_test.go; $1 is the pod's port.
+// changes are what an operator may do to a switch beside the removals of switch_test.go; $1 is the pod's port.
 var changes = []struct{ what, script string }{
 	{"the port of a pod, with a VLAN", `ovs-vsctl --timeout=10 set port "$1" tag=7 vlan_mode=access`},
 	{"the number of a pod's port", `ovs-vsctl --timeout=10 set interface "$1" ofport_request=777`},

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// tlsPorts are those at which a node of a secure bed speaks TLS: netmaster's, the agent's, and those of the member of the store for its
-// clients and for the other members.
+// tlsPorts are those at which a node of a secure bed speaks TLS: netmaster's, the agent's, and those of the member
+// of the store for its clients and for the other members.
 var tlsPorts = []string{"9999", "9090", "2379", "2380"}
 
 // tlsServers are the addresses of all of them.
@@ -23,7 +23,8 @@ func tlsServers(bed *testbed.Bed) (all []string) {
 	return all
 }
 
-// certificateOf is the one that a server shows to somebody who shows none: before it refuses him, if it does.
+// certificateOf returns the certificate that a server presents to a client without one, also if the server refuses
+// that client then.
 func (s story) certificateOf(address string) (shown *x509.Certificate, err error) {
 	conn, err := s.bed.Nodes[0].DialContext(s.ctx, "tcp", address)
 	if err != nil {
@@ -31,7 +32,7 @@ func (s story) certificateOf(address string) (shown *x509.Certificate, err error
 	}
 	defer conn.Close()
 	secured := tls.Client(conn, &tls.Config{
-		InsecureSkipVerify: true, // who it is does not matter here
+		InsecureSkipVerify: true, // its identity does not matter here
 		VerifyConnection: func(state tls.ConnectionState) error {
 			shown = state.PeerCertificates[0]
 			return nil

@@ -86,8 +86,8 @@ func TestLongADDsThatHang(t *testing.T) {
 	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, manyADDs+2) })
 }
 
-// others are commands that the ADDs must not hold up. STATUS says that an ADD
-// would not be served, DEL leaves the rest for later.
+// others runs commands that the ADDs must not hold up. STATUS reports that an ADD would not be served, DEL defers
+// the rest.
 func (s story) others(living, doomed *testbed.Pod) {
 	s.Helper()
 	for _, command := range []struct {

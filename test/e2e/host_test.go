@@ -50,18 +50,19 @@ func hostsJoinANetwork(s story) {
 		s.isClosedTo(near, version)
 	}
 
-	// A network that comes later is reached, and one that goes is not.
+	// A network that is created later is reached.
 	s.network("blue", "back", "10.1.2.0/24")
 	late := s.pod(1, "late", "blue", "back", "")
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, late) })
 
-	// One that is where the nodes themselves are takes no node from the others, and goes as it came.
+	// A network whose subnet contains the nodes' own addresses cuts no node off from the others, and its removal
+	// leaves nothing behind.
 	s.netctl("network", "create", "-t", "blue", "-s", host.MgmtIP+"/29", "-g", host.MgmtIP, "astray")
 	s.checks(host, "host", false, "no route to ", "the host is in it by interface ", "see docs/networking.md")
 	s.netctl("network", "rm", "-t", "blue", "astray")
 	s.soon(shortly, s.allIsWell)
 
-	// What somebody takes away comes back; what nobody has to take away stays.
+	// Removed routes and addresses are restored; all else stays.
 	s.must(host.Netplugin().Kill())
 	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host, mastercfg.AccessNetwork, "-4").String()+"/24 dev contivh1")
 	s.must(err)
@@ -140,7 +141,8 @@ func (s story) reachesHosts(from interface {
 	}
 }
 
-// isClosedTo expects that a pod does not get at what controls the cluster by the addresses that hosts have in the infra network.
+// isClosedTo expects that a pod does not get at what controls the cluster by the addresses that hosts have in the
+// infra network.
 func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
@@ -233,7 +235,7 @@ func podsReachTheOutside(s story) {
 		s.Errorf("%s is reached from outside by its private address %s", pods[0].Name, address)
 	}
 
-	// What somebody takes away comes back.
+	// What is removed is restored.
 	s.must(host.Netplugin().Kill())
 	_, err = host.Run(s.ctx, "sh", "-ec", "nft flush table inet contiv; sysctl -qw net.ipv4.ip_forward=0; ip link set contivh0 down")
 	s.must(err)
@@ -242,7 +244,7 @@ func podsReachTheOutside(s story) {
 	s.soon(shortly, everybodyOut)
 }
 
-// theHostForwardsIPv6 has a pod, and lab, a machine of somebody else, speak with a third one behind the same host.
+// theHostForwardsIPv6 has a pod, and lab, a foreign machine, speak with a third one behind the same host.
 func theHostForwardsIPv6(s story) {
 	host := s.bed.Nodes[0]
 	world := s.serverOutside(host, tcpPort, echoPort)

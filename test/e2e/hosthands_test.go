@@ -18,7 +18,7 @@ func TestLongHandsOnAHost(t *testing.T) {
 	})
 }
 
-// hostChanges are what somebody may do to what is ours on a host.
+// hostChanges are what an operator may do to our configuration of a host.
 var hostChanges = []struct{ what, script string }{
 	{"the rules, flushed", `nft flush table inet contiv`},
 	{"all rules of the host, as the start of another firewall does it", `nft flush ruleset`},
@@ -39,7 +39,7 @@ var hostChanges = []struct{ what, script string }{
 	{"the bridge", `ovs-vsctl --timeout=10 del-br contivVxlanBridge`},
 }
 
-// theirsScript makes what is somebody else's and looks like ours; theirsPicture shows it.
+// theirsScript makes foreign configuration that looks like ours; theirsPicture shows it.
 const (
 	theirsScript = `
 ip link add theirs type bridge; ip link set theirs up; ip address add 192.0.2.129/25 dev theirs

@@ -46,7 +46,7 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 		return err
 	})
 	s.reachEachOther(shortly, a, attach("b", members[1]))
-	// Of whoever makes pods in a tenant its agents ask for as many endpoints as it may have, whoever leads.
+	// The agents of joined nodes get no more endpoints for a tenant than it may have, whichever netmaster leads.
 	s.netctl("tenant", "update", "blue", "--max-endpoints", "2")
 	more := &testbed.Pod{Name: "more", Node: members[0], Tenant: "blue", Network: "front"}
 	s.must(more.MakeSandbox(ctx))
@@ -62,8 +62,8 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 	}
 }
 
-// answersNetmastersOnly tells what is open of the REST server of a node that has joined, from
-// another machine, and whether netctl hears of it all the same.
+// answersNetmastersOnly returns an error if the REST server of a joined node answers another machine in plain
+// HTTP, or if netctl does not get its answers through netmaster.
 func (s story) answersNetmastersOnly(n *testbed.Node) error {
 	s.Helper()
 	if _, err := s.bed.Nodes[0].Run(s.ctx, n.Tool("probe"), "http", "-wait", "1s", "http://"+n.MgmtIP+":9090/readyz"); err == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// life is what goes on in a cluster all the time: on the first node pods come and go, and through each
-// netmaster root of its machine makes and removes endpoints and watches tenants, of which one
-// comes and goes, too. All of it has to succeed.
+// life is the constant change in a cluster: on the first node pods are added and deleted, and through each
+// netmaster the root of its machine creates and deletes endpoints and watches tenants, one of which is created and
+// deleted, too. All of it has to succeed.
 type life struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -96,7 +96,7 @@ func (l *life) fail(err error) {
 	}
 }
 
-// watch hears of tenants by one connection, until ctx ends.
+// watch counts the changes of tenants that one connection receives, until ctx ends.
 func (l *life) watch(ctx context.Context, root *http.Client, name string, heard *atomic.Int64) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/tenants/?watch=true", http.NoBody)
 	if err != nil {
@@ -120,13 +120,13 @@ func (l *life) watch(ctx context.Context, root *http.Client, name string, heard 
 	}
 }
 
-// end expects that nothing has failed, and each watch to have heard of everything.
+// end expects that nothing has failed, and that each watch has received everything.
 func (l *life) end(s story) {
 	s.Helper()
 	before := l.tenants.Load()
 	s.soon(shortly, func() error { // what was done until now arrives
 		if len(l.failed) > 0 {
-			return nil // a watch may have ended; below it is told what has failed
+			return nil // a watch may have ended; the failure is reported below
 		}
 		for i, heard := range l.heard {
 			if heard.Load() < 2*before {

@@ -83,8 +83,8 @@ const (
 	floodSize = 1400   // bytes of a datagram
 )
 
-// passesAtOnce expects that a full bucket of so many bytes lets a short flood pass, and nothing of it beyond that but by the
-// rate, in kbit/s. Changed meters have full ones, which is what fill has them be.
+// passesAtOnce expects that a full bucket of so many bytes lets a short flood pass, and nothing of it beyond that
+// but by the rate, in kbit/s. Changed meters have full ones, which is what fill has them be.
 func (s story) passesAtOnce(from, to *testbed.Pod, burst int, rate float64, fill func()) {
 	s.Helper()
 	var sent int
@@ -96,7 +96,7 @@ func (s story) passesAtOnce(from, to *testbed.Pod, burst int, rate float64, fill
 		s.must(err)
 		_, err = fmt.Sscan(out, &sent)
 		s.must(err)
-		s.pings(from, to.IP.String()) // what comes behind the flood
+		s.pings(from, to.IP.String()) // packets behind the flood
 		after := s.arrived(to)
 		passed, least, most = float64(after.bytes-before.bytes), 0.9*float64(min(burst, sent)), float64(burst)+rate*1000/8*(after.at-before.at).Seconds()
 		s.Logf("%s to %s: of %d bytes %.0f passed at once, with a burst of %d", from.Name, to.Name, sent, passed, burst)
@@ -196,8 +196,7 @@ func (s story) marked(at interface {
 	})
 }
 
-// hasMeters tells whether the switch limits a pod, and only it, to a rate; 0:
-// it limits nobody.
+// hasMeters returns an error unless the switch limits this pod, and no other, to a rate; 0: no pod is limited.
 func (s story) hasMeters(l landscape, pod *testbed.Pod, rate, burst int) error {
 	out, err := pod.Node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", l.switchName())
 	if err != nil {

@@ -11,14 +11,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongNothingIsLost disturbs everything but the switches while datagrams and connections pass in
-// every forwarding mode, and prints what was lost of which flow by what. In every mode
-// there is a flow that was there before, and datagrams of which each is a new flow, of either
-// version of IP; and connections that are there from the first disturbance to the last. A
-// restart of the switches comes last: they cannot forward meanwhile, but soon after it.
+// TestLongNothingIsLost disturbs everything but the switches while datagrams and connections pass in every
+// forwarding mode, and prints which disturbance cost which flow how much. In every mode there are a flow from
+// before, and datagrams each of which is a new flow, of either IP family; and connections that last from the first
+// disturbance to the last. A restart of the switches comes last: they cannot forward meanwhile, but soon after it.
 //
-// The switches are first in turn: in user space they would lose what waits for them while
-// other tests use the processor.
+// The switches have priority: in user space they would lose waiting packets while other tests use the processor.
 func TestLongNothingIsLost(t *testing.T) {
 	testkit.TakesLong(t)
 	if err := inHistory(recent); err != nil {
@@ -40,8 +38,8 @@ func TestLongNothingIsLost(t *testing.T) {
 	})
 }
 
-// recent is the first version with all tables of today. One that lacks tables where the connection tracker gives packets back
-// drops, when a cluster goes back to it, those that are with the tracker in that moment.
+// recent is the first version with all tables of today. After a downgrade to a version without the tables that
+// follow the connection tracker, packets in the tracker at that moment are dropped.
 const recent = "b95428ca"
 
 // replaceDaemons gives all nodes those of another version, one after the other.
@@ -58,7 +56,7 @@ func (s story) replaceDaemons(bin string) {
 	}
 }
 
-// cast are those who speak while a cluster is disturbed.
+// cast are the flows and connections that run while a cluster is disturbed.
 type cast struct {
 	flows       []flow
 	connections []flow        // one TCP connection each, through all disturbances
@@ -219,8 +217,8 @@ func (s story) restartAgents(end func(*testbed.Process) error) {
 // foreignFlow is one that no packet meets, which an audit removes.
 const foreignFlow = "table=0,priority=65001,in_port=65001"
 
-// audited waits until the switches have been read from end to end, which is when a flow
-// of somebody else is gone from each bridge.
+// audited waits until the switches have been read from end to end: a foreign flow has been removed from each
+// bridge then.
 func (s story) audited() {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
@@ -242,7 +240,7 @@ done`, "sh", "in_port=65001")
 	}
 }
 
-// othersPolicy changes rules of a group whose pods nobody speaks with.
+// othersPolicy changes rules of a group whose pods have no traffic.
 func (s story) othersPolicy() {
 	s.Helper()
 	for range 20 {

@@ -30,7 +30,8 @@ const (
 	mostMemory      = 2 << 30
 )
 
-// What it takes to have as many routes as there may be is told; others do not notice. Nobody can have the node take more.
+// The cost of as many routes as there may be is logged; pods do not notice. A neighbour cannot have the node
+// accept more.
 func TestLongHundredsOfThousandsOfRoutes(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBedFor(t, 30*time.Minute, testbed.Config{Nodes: 1, Uplinks: 1, First: true})
@@ -93,8 +94,8 @@ ip route add 10.1.7.0/24 via `+nodeAddress(0))
 // lastWorld is an address of the last route.
 const lastWorld = "23.13.63.1"
 
-// manySpeakers starts the neighbours, each with its routes. Who has all of them is the last one, and disabled. BIRD speaks with a node
-// once, so each is a process.
+// manySpeakers starts the neighbours, each with its routes. The last one has all of them, and is disabled. BIRD
+// has one session with a node, so each is a process.
 func (s story) manySpeakers() (control func(number int, order ...string)) {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "bird")
@@ -134,7 +135,8 @@ protocol bgp node { %[3]s local 198.18.5.%[1]d as %[4]d; strict bind yes; neighb
 
 func manySocket(number int) string { return fmt.Sprintf("/run/many%d.ctl", number) }
 
-// whileOthersGoOn asks each second until something is so. Meanwhile datagrams go from one pod to another, and a pod comes and goes.
+// whileOthersGoOn polls each second until done returns true. Meanwhile datagrams go from one pod to another, and a
+// pod is added and deleted each second.
 func (s story) whileOthersGoOn(agent *measuredAgent, a, b *testbed.Pod, what string, done func() bool) {
 	s.Helper()
 	begun, used, longest, pods := time.Now(), agent.processor(), time.Duration(0), 0
@@ -172,7 +174,7 @@ func (s story) inSwitch(n *testbed.Node) int {
 	return count
 }
 
-// learned counts the routes that a node has heard of.
+// learned returns the number of routes that a node has received.
 func (s story) learned(n *testbed.Node) int {
 	s.Helper()
 	told, err := agentTells(s.ctx, n, "/metrics")

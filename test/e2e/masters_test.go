@@ -41,7 +41,7 @@ func allMastersDie(s story) {
 
 	s.withoutLoss(a, b, func() {
 		s.killMasters()
-		// The runtime is told that the pod is gone; the master hears of it later.
+		// DEL succeeds without a netmaster; the agent reports the deletion later.
 		if _, err := doomed.CNI(s.ctx, "del"); err != nil {
 			s.Errorf("DEL without a netmaster: %v", err)
 		}
@@ -56,8 +56,8 @@ func allMastersDie(s story) {
 	s.reachEachOther(shortly, a, b, doomed)
 }
 
-// theLeaderStops looks for its place in the queue for the lock: nobody need wait for
-// the end of its lease.
+// theLeaderStops watches the leader's place in the queue for the lock: its successor need not wait for the end of
+// its lease.
 func theLeaderStops(s story) {
 	leader := s.leader()
 	s.afterwards(func(ctx context.Context) error { return startMasters(ctx, s.bed) })
@@ -112,7 +112,7 @@ func theLeaderStopsUnderRequests(s story) {
 // one that is not, `bench memory` tells.
 const handover = 4 * time.Second
 
-// takeover is how long nobody may lead: the lease of the dead leader, and a second.
+// takeover is how long the cluster may be without a leader: the lease of the dead one, and a second.
 const takeover = 11 * time.Second
 
 func theLeaderIsKilled(s story) { s.killLeader(s.leader()) }

@@ -75,10 +75,10 @@ CONTIV_NETPLUGIN_VTEP_IP=` + n.VTEPIP + `
 var joinToken = regexp.MustCompile(`(?m)^CT1\.\S+$`)
 
 // TestLongAClusterIsClosedWhileItRuns takes the steps of docs/security.md, "Closing a cluster that runs", with the
-// commands that are there, on three nodes whose netmasters embed the store: all netmasters restart, the leader's, too,
-// and the store gets https. All the while pods send each other a datagram each millisecond, and a client that knows
-// neither tokens nor https makes and removes tenants. No datagram is lost, and no call of the client fails before
-// `enforce`; none of a user who may make them fails at all. Then the cluster is relaxed and enforced again.
+// commands of that page, on three nodes whose netmasters embed the store: all netmasters restart, the leader's,
+// too, and the store gets https. All the while pods send each other a datagram each millisecond, and a client that
+// knows neither tokens nor https creates and deletes tenants. No datagram is lost, and no call of the client fails
+// before `enforce`; no call of an authorized user fails at all. Then the cluster is relaxed and enforced again.
 func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 	testkit.TakesLong(t)
 	page := stepsOfThePage(t)

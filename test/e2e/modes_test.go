@@ -98,8 +98,8 @@ func (l landscape) wire() (device, port string) {
 // soonThere is how long after an address has got its new place packets may still go elsewhere.
 const soonThere = 3 * time.Second
 
-// anAddressMoves takes a pod away and makes one of its addresses, and so of its MAC, on another node. Who sends to it
-// from a third one notices nothing else.
+// anAddressMoves deletes a pod and creates one with its addresses, and so its MAC, on another node. A sender on a
+// third node notices nothing else.
 func anAddressMoves(s story, l landscape) {
 	s.lan(l, dualStack)
 	third := s.pod(2, "third", "blue", "lan", "")
@@ -110,7 +110,7 @@ func anAddressMoves(s story, l landscape) {
 	four, six := pod.IP, s.ipv6Of(pod)
 	moved := s.sandbox(1, "there", "blue", "lan", "")
 	moved.Wanted = []netip.Addr{four, six}
-	s.serve(moved) // before it has an address, as it is to refuse nothing
+	s.serve(moved) // before it has an address, so that it never refuses
 	var back time.Time
 	flows := []flow{{name: "IPv4", from: third, to: four}, {name: "IPv6", from: third, to: six}}
 	reports := s.whileFlowing(flows, func() {
@@ -196,8 +196,8 @@ func hostsAndPods(s story, l landscape) {
 	}
 }
 
-// flooding is a kind of packets of IPv6 whose receiver no switch knows, or which are for everybody: how a pod sends one,
-// and how who hears it knows it.
+// flooding is a kind of IPv6 packets to an unknown receiver, or to all: the command that sends one, and the match
+// of its receivers.
 type flooding struct{ what, send, match string }
 
 var floods = []flooding{
@@ -209,7 +209,7 @@ var floods = []flooding{
 var unknownMAC = flooding{"what is for a MAC address that nobody has",
 	"ip neigh replace fd00:7::beef lladdr 02:00:00:00:00:77 dev eth0; ping -c1 -W0.3 -n -q fd00:7::beef", "ether daddr 02:00:00:00:00:77"}
 
-// solicitationOf is of an address that is somebody's.
+// solicitationOf returns the solicitation of a pod's address.
 func solicitationOf(member netip.Addr) flooding {
 	return flooding{"a solicitation of a member", "ip neigh flush dev eth0; ping -c1 -W0.3 -n -q " + member.String(), "ip6 daddr ff02::/16 " + asksFor(member.String())}
 }
@@ -219,10 +219,10 @@ func asksFor(address string) string {
 	return fmt.Sprintf("icmpv6 type nd-neighbor-solicit @th,64,128 0x%x", netip.MustParseAddr(address).As16())
 }
 
-// floodsReachMembers listens in the pods of the sender's network and of another one, on two nodes, and outside, where
-// there is one. A solicitation of a member is heard by others only if switches do not answer it, and what is for an
-// unknown MAC address leaves on a VLAN, as all members are known. The last pods to come are members, so that switches are
-// told anew whom to give floods when the strangers are there.
+// floodsReachMembers listens in the pods of the sender's network and of another one, on two nodes, and outside, if
+// there is an outside. A solicitation of a member reaches others only if switches do not answer it, and packets to
+// an unknown MAC address leave on a VLAN, as all members are known. Members are the last pods to be added, so that
+// switches update their lists of flood ports when the strangers exist.
 func floodsReachMembers(s story, l landscape) {
 	s.lan(l, dualStack)
 	s.networkOn(l, "dmz", dmzVLAN, "-s 10.1.8.0/24 -g "+dmzRouter4+" -s6 fd00:8::/64 -g6 "+dmzRouter6)
@@ -255,7 +255,7 @@ func floodsReachMembers(s story, l landscape) {
 	}
 }
 
-// isHeard has a pod send something until all have heard it who are to, and expects that others have not.
+// isHeard has a pod send packets until each of hear has received one, and expects that none of quiet has.
 func (s story) isHeard(sender *testbed.Pod, f flooding, when string, hear, quiet []ear) {
 	s.Helper()
 	all := slices.Concat(hear, quiet)
@@ -308,7 +308,7 @@ END`)
 // table is named as the link, but for what is no letter or digit.
 func (e ear) table() string { return strings.NewReplacer("-", "_", ".", "_").Replace(e.link) }
 
-// heard is how many there were.
+// heard returns how many frames an ear has counted.
 func (s story) heard(e ear) (packets int) {
 	s.Helper()
 	out, err := e.at.Run(s.ctx, "nft", "list", "counter", "netdev", e.table(), "heard")

@@ -71,7 +71,7 @@ func namesOfTenants(s story) {
 		}
 	}
 
-	// What is nobody's here is asked of the host's name servers, as they are now.
+	// Names unknown here are resolved by the host's name servers, in their present configuration.
 	node := blue.Node
 	_, err := node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
 	s.must(err)
@@ -94,8 +94,8 @@ func (s story) reversed(a netip.Addr) string {
 	return name
 }
 
-// told tells what is wrong with what a pod is told of a name, the last argument, by
-// its gateway if no other server is among them.
+// told returns an error unless the answer to a pod's query is the wanted one. The name is the last argument; the
+// pod's gateway is asked unless the others name a server.
 func told(s story, asker *testbed.Pod, want string, args ...string) error {
 	args = append([]string{"resolve", "-server", asker.Gateway.String()}, args...)
 	out, err := asker.Run(s.ctx, append([]string{asker.Probe()}, args...)...)
@@ -125,7 +125,7 @@ func namesGoOn(s story) {
 		s.must(blue.Node.WaitReady(s.ctx))
 	})
 
-	// A bounded flood, of which the switch drops what exceeds the limit of its port.
+	// A bounded flood: the switch drops what exceeds the limit of its port.
 	flood, err := red.Start("flood-"+red.Name, red.Probe(), "questions", "-server", red.Gateway.String(), "-flood", "30000", "-for", shortly.String(), "web")
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
@@ -195,7 +195,7 @@ func namesOnRoutedVLANs(s story) {
 	s.must(told(s, far, both, "-server", "fd00:7::fe", "-net", "tcp", "front"))
 }
 
-// toldByCNI is what the runtime of a pod is told about names.
+// toldByCNI returns the name servers and search domains in the CNI result of a pod.
 func (s story) toldByCNI(pod *testbed.Pod) string {
 	s.Helper()
 	result, err := pod.CNI(s.ctx, "add") // of what is attached

@@ -21,8 +21,8 @@ import (
 // fromNothing is how long three netmasters and three nodes may take until all is well.
 const fromNothing = time.Minute
 
-// TestLongAClosedClusterIsThereInAMinute makes an enforced cluster with one token of each kind, and
-// looks at it from where nobody should see anything.
+// TestLongAClosedClusterIsThereInAMinute makes an enforced cluster with one token of each kind, and examines it as
+// clients without rights.
 func TestLongAClosedClusterIsThereInAMinute(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBedFor(t, 8*time.Minute, testbed.Config{Nodes: 3, Secure: true})
@@ -124,13 +124,13 @@ func (s story) controls(n *testbed.Node) {
 	s.afterwards(func(context.Context) error { return p.Kill() })
 }
 
-// listener is what a scan says of an open port.
+// listener is the result of a scan for an open port.
 type listener struct {
 	Plain string // the beginning of an answer to a request without TLS
 	TLS   bool
 }
 
-// isRefused tells whether a request without TLS is answered with nothing but that it has to be one with TLS.
+// isRefused reports whether the answer to a request without TLS says only that TLS is required.
 func (l listener) isRefused() bool {
 	return strings.HasPrefix(l.Plain, "HTTP/1.") && strings.Contains(l.Plain, " 40") && strings.Contains(strings.ToLower(l.Plain), "https")
 }
@@ -147,8 +147,8 @@ func (s story) scan(n *testbed.Node, address string, run func(context.Context, .
 	return open
 }
 
-// listensToNobody scans all ports of an address. What is open there speaks TLS, and to who does not says that he has to; a
-// pod finds nothing.
+// listensToNobody scans all ports of an address. The open ones speak TLS, and answer a client without TLS only
+// that it is required; a pod finds none.
 func (s story) listensToNobody(who, what, address string, run func(context.Context, ...string) (string, error)) {
 	s.Helper()
 	open := s.scan(s.bed.Nodes[0], address, run)
@@ -171,8 +171,8 @@ func (s story) listensToNobody(who, what, address string, run func(context.Conte
 	}
 }
 
-// tellsHealthOnLoopback scans what a process in the namespace of a node finds on loopback. In plain HTTP netmaster and
-// netplugin tell it no more than how they are.
+// tellsHealthOnLoopback scans loopback from a process in the namespace of a node. In plain HTTP netmaster and
+// netplugin answer nothing but their health.
 func (s story) tellsHealthOnLoopback(n *testbed.Node) {
 	s.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext}, Timeout: 20 * time.Second}
@@ -213,7 +213,7 @@ func (s story) tellsHealthOnLoopback(n *testbed.Node) {
 // agentPort is that of netplugin's server.
 const agentPort = 9090
 
-// unknownMay are the paths that are answered to who shows no certificate and no token: those of netmaster, and of netplugin.
+// unknownMay are netmaster's and netplugin's paths that are served without certificate and token.
 var unknownMay = []string{"/healthz", "/readyz", "/version", "/api/v1/ca", "/api/v1/join", "/api/v1/renew",
 	"/api/v1/auth_proxy/login", "/api/v1/auth_proxy/openid/login", "/api/v1/auth_proxy/version", "/api/v1/auth_proxy/health"}
 
@@ -221,7 +221,7 @@ var unknownMay = []string{"/healthz", "/readyz", "/version", "/api/v1/ca", "/api
 var ofAgents = []string{"/healthz", "/readyz", "/version", "/metrics", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/bgp", "/inspect/drops",
 	"/inspect/nameserver", "/inspect/tunnels", "/inspect/endpoint/x", "/debug/reclaimEndpoint/x"}
 
-// answersNobody asks for every path of a node's servers in every way, as nobody.
+// answersNobody sends requests for every path of a node's servers, with every method, without credentials.
 func (s story) answersNobody(n *testbed.Node) {
 	s.Helper()
 	paths := append(s.described(n), unknownMay...)
@@ -254,7 +254,7 @@ func (s story) described(n *testbed.Node) []string {
 	return slices.Collect(maps.Keys(document.Paths))
 }
 
-// answersOnly expects that a path is answered to nobody who is not known, unless it is one of those that are.
+// answersOnly expects that a path is refused to a client without credentials, unless it is one of unknownMay.
 func (s story) answersOnly(client *http.Client, method, server, path string) {
 	s.Helper()
 	switch code := s.statusOf(client, method, server, path); code {
@@ -266,7 +266,7 @@ func (s story) answersOnly(client *http.Client, method, server, path string) {
 	}
 }
 
-// statusOf is the status of the answer to a request of nobody.
+// statusOf returns the status of the answer to a request without credentials.
 func (s story) statusOf(client *http.Client, method, server, path string) int {
 	s.Helper()
 	for strings.Contains(path, "{") { // anything stands for a parameter

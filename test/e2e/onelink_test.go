@@ -15,9 +15,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Two machines have one link each, and on it their addresses, all their ways out, control, tunnels, VLANs and who asks at
-// node ports. They are reached whoever is killed, over one connection, which began before netplugin did; and when netplugin
-// has been taken off them they are as they were, twice.
+// Two machines have one link each for their addresses and all traffic: egress, control, tunnels, VLANs and clients
+// of node ports. They are reached whichever daemon is killed, over one connection from before the start of
+// netplugin; and after netplugin has been removed they are as before, twice.
 func TestLongANodeMayHaveOneLinkForAll(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBedFor(t, 10*time.Minute, testbed.Config{Nodes: 2, Uplinks: 1, Bare: true})
@@ -75,7 +75,7 @@ func TestLongANodeMayHaveOneLinkForAll(t *testing.T) {
 		s.must(n.KillVSwitchd())
 		s.must(n.StartOVS(ctx))
 	}
-	s.hostsAreReached() // with nobody there
+	s.hostsAreReached() // while no agent runs
 	s.startAgents()
 	works()
 

@@ -13,7 +13,8 @@ var packetInChapters = []chapter{
 	{"switches send agents no packet, whatever passes, but of kinds that docs/pipeline.md names", nothingIsSentToAgents},
 }
 
-// nothingIsSentToAgents has all kinds of traffic pass, and then has a client ask for what nobody serves, which agents answer.
+// nothingIsSentToAgents has all kinds of traffic pass, and then a client call a service without providers, whose
+// refusal agents send.
 func nothingIsSentToAgents(s story) {
 	s.tenant("blue")
 	s.blueNetwork("lan", "-s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe")

@@ -8,8 +8,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// podsAreToldWhatIsTooBig has a pod that has raised its MTU by itself, and a router
-// outside with a small one.
+// podsAreToldWhatIsTooBig has pods that have raised their own MTU, and an external router with a small one.
 func podsAreToldWhatIsTooBig(s story) {
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe near", "network rm -t blue near")
@@ -38,7 +37,7 @@ func podsAreToldWhatIsTooBig(s story) {
 	for _, far := range []string{server.IP.String(), s.ipv6Of(server).String()} {
 		s.says(pod, "rom (10.1.1.254|fd00:1::fe).*ime (to live )?exceeded", "ping", "-n", "-c1", "-W1", "-t1", far) // traceroute sees the gateway
 	}
-	// What the provider of a service is told by its address, the client must be told of the service.
+	// An ICMP error about the provider's address must reach the client as one about the service's address.
 	s.soon(shortly, func() error {
 		route, err := pod.Run(s.ctx, "bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+serviceVIP+"/"+echoPort+"; ip route get "+serviceVIP)
 		if err == nil && !strings.Contains(route, "mtu "+mtu) {
@@ -67,8 +66,8 @@ ip route replace `+outside6+`/128 dev world mtu lock 1300`)
 	s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/udp/"+outside+"/9; echo >&3; sleep 0.1; echo >&3")
 }
 
-// isTold expects that a pod is told the MTU of the way to an address when it sends so many
-// bytes that must not be fragmented.
+// isTold expects that a pod learns the MTU of the path to an address when it sends so many bytes that must not be
+// fragmented.
 func (s story) isTold(pod *testbed.Pod, to, mtu, size string) {
 	s.Helper()
 	_, err := pod.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")

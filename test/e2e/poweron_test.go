@@ -23,9 +23,9 @@ const (
 	powerOn = 15 * time.Second
 )
 
-// TestLongAClusterThatWasOffForAMonthServesWithinSeconds cuts the power of a closed cluster whose netmasters have the store, and switches
-// it on when every certificate has ended, those by which the members of the store know each other, too. Nobody touches it.
-// The clocks of its daemons are ahead by that month from their first instruction on.
+// TestLongAClusterThatWasOffForAMonthServesWithinSeconds cuts the power of a closed cluster whose netmasters have
+// the store, and switches it on when every certificate has expired, including those between the members of the
+// store. No operator helps. The clocks of its daemons are ahead by that month from their first instruction on.
 func TestLongAClusterThatWasOffForAMonthServesWithinSeconds(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, First: true})

@@ -76,8 +76,8 @@ func post(ctx context.Context, n *testbed.Node, url string, value, into any) err
 	return json.Unmarshal([]byte(got.body), into)
 }
 
-// createTenant asks the netmaster of one node, whoever leads, for a tenant that was not there. It may be asked until it succeeds: a request
-// whose answer was lost may have made the tenant.
+// createTenant creates a tenant at the netmaster of one node, whichever leads. It may be called until it succeeds:
+// a request whose answer was lost may have created the tenant.
 func createTenant(ctx context.Context, n *testbed.Node, name string) error {
 	url := masterURL(n, "/api/v1/tenants/"+name+"/")
 	err := post(ctx, n, url, map[string]string{"tenantName": name}, nil)

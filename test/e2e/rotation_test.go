@@ -18,7 +18,8 @@ const (
 	// leafLife is how long certificates are good for here; they are renewed after half of it.
 	// CONTIV_TEST_LEAF_LIFE says another time, for a look at less.
 	leafLife = time.Minute
-	// renewals are awaited of each certificate, and as many lives are lived, and as many steps as replace the authorities.
+	// renewals are awaited of each certificate, and as many lives are lived, and as many steps as replace the
+	// authorities.
 	renewals = 10
 	// ordinaryTime is how long the same life is lived beforehand, with certificates that are not renewed.
 	ordinaryTime = 2 * time.Minute
@@ -117,9 +118,9 @@ func (s story) slowly(limit time.Duration, question func() error) {
 	})
 }
 
-// shown is which certificates all who have some have shown since a moment.
+// shown records the certificates that all holders have presented before and since a moment.
 type shown struct {
-	before, since map[string][]string // serial numbers, by who shows them
+	before, since map[string][]string // serial numbers, by holder
 }
 
 // newShown begins with none.
@@ -156,8 +157,8 @@ func (all shown) renewed(s story, times int) error {
 	return nil
 }
 
-// serials are those of the certificate that each server shows now, and of all that netmasters have shown to each other as clients. A node
-// shows the one that it serves with; the members of the store do likewise.
+// serials are those of the certificate that each server shows now, and of all that netmasters have shown to each
+// other as clients. A node shows the one that it serves with; the members of the store do likewise.
 func (s story) serials() (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, address := range tlsServers(s.bed) {
@@ -187,5 +188,5 @@ func (s story) serials() (map[string][]string, error) {
 	return all, nil
 }
 
-// comes is a line of the log of a netmaster about the certificate that another one shows.
+// comes matches a line of a netmaster's log about the certificate that a client presents.
 var comes = regexp.MustCompile(`(?m) msg="a netmaster comes with another certificate" certificate=([0-9a-f]+) .* who=(\S+)$`)

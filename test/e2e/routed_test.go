@@ -18,7 +18,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The routers of Debian speak with nodes that know nothing of them but address and AS, and in a closed cluster a password.
+// The routers of Debian speak with nodes that know nothing of them but address and AS, and in a closed cluster a
+// password.
 func TestLongRoutersOutsideReachPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, c := range []struct {
@@ -275,7 +276,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	s.servicesAreAnnounced(inWorld, a, b)
 	s.smallLinkOfTheRouter(inWorld, b)
 
-	// Who leaves by the host does not get at the routers, which would take it for the node.
+	// A pod with the host's egress does not reach the external routers, which would take it for the node.
 	s.network("blue", "tunnels", "10.1.9.0/24")
 	leaver, host := s.pod(0, "leaver", "blue", "tunnels", ""), s.bed.Nodes[0]
 	s.soon(shortly, func() error { return pinged(s.ctx, leaver.Run, netip.MustParseAddr(host.MgmtIP)) })
@@ -292,7 +293,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 		s.Errorf("netctl bgp inspect: %+v", told.Oper)
 	}
 
-	// Rules hold for what comes from the world, too.
+	// Rules also apply to packets from the world.
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard no-echo")...)
 	s.soon(3*time.Second, func() error { return isGuarded(s.ctx, a, c) })
 
@@ -391,7 +392,8 @@ func (s story) speaks(node int, r outsideRouter, more string) (document string) 
 	return document
 }
 
-// silenceIsFound stops the router's speaker with a hold time of 3 s on one node, whose switch forgets the router's routes within that.
+// silenceIsFound stops the router's speaker with a hold time of 3 s on one node, whose switch forgets the router's
+// routes within that.
 func (s story) silenceIsFound(r outsideRouter, router *runningRouter, pod *testbed.Pod) {
 	s.Helper()
 	const hold, late = 3 * time.Second, 5 * time.Second
@@ -423,8 +425,8 @@ func (s story) silenceIsFound(r outsideRouter, router *runningRouter, pod *testb
 	}
 }
 
-// smallLinkOfTheRouter has the world read more than fits in the link to it, of a service that a pod provides: what the router
-// says of the packets is about the service.
+// smallLinkOfTheRouter has the world read more than fits in its link from a pod's service: the router's ICMP
+// errors concern the service's address.
 func (s story) smallLinkOfTheRouter(inWorld func(...string) []string, provider *testbed.Pod) {
 	s.Helper()
 	s.netctlForNow("service create -t blue -s routed -l app=bulk -ip 10.1.7.202 -ip6 fd00:7::ca -p 5201:5201:TCP bulk", "service rm -t blue bulk")

@@ -7,7 +7,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// routerIsDamaged has somebody take away, one after the other, what makes a node a router, and expects its pods to reach the world again.
+// routerIsDamaged removes, one after the other, the parts that make a node a router, and expects that its pods
+// reach the world again.
 func (s story) routerIsDamaged(node *testbed.Node, pod *testbed.Pod) {
 	s.Helper()
 	const parts = `cd /sys/class/net/inb01; cat address operstate; ip -o address show dev inb01 scope global | awk '{print $4}'

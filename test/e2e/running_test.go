@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongRulesReachRunningConnectionsWithinASecond counts from the answer of netctl. The switches are first in turn, as
-// those of a kernel are; netmaster and agents have no more of the processors than everybody.
+// TestLongRulesReachRunningConnectionsWithinASecond counts from the answer of netctl. The switches have priority,
+// as those of a kernel have; netmaster and agents share the processors with all other processes.
 func TestLongRulesReachRunningConnectionsWithinASecond(t *testing.T) {
 	testkit.TakesLong(t)
 	tellOn(t, testbed.Config{Nodes: 2, First: true}, []chapter{
@@ -22,8 +22,8 @@ func TestLongRulesReachRunningConnectionsWithinASecond(t *testing.T) {
 	})
 }
 
-// A change of rules counts for what runs within ruleLimit of netctl's answer. A connection that has been cut off is silent
-// for as long as denial, and ever longer between two tries: it goes on within nextTry.
+// A change of rules applies to open connections within ruleLimit of netctl's answer. A connection that has been
+// cut off is silent for as long as denial, with ever longer gaps between two tries: it goes on within nextTry.
 const (
 	ruleLimit = time.Second
 	denial    = 3 * time.Second

@@ -41,7 +41,7 @@ func aServiceFollowsLabels(s story) {
 
 	s.counts(clients[0], one.IP.String())
 
-	// Labels that a container runtime tells. What a client has begun goes on.
+	// Labels that a container runtime reports. A client's open connections go on.
 	two := s.pod(1, "two", "blue", "shop", "")
 	s.withoutLoss(clients[1], web, func() {
 		s.container("start", two, map[string]string{"app": "web"})
@@ -62,7 +62,7 @@ func aServiceFollowsLabels(s story) {
 		s.servedBy(clients, "one", "two")
 	})
 
-	// Who is selected no longer and runs on keeps his connections; who ends does not.
+	// A provider that is no longer selected but still runs keeps its connections; one that ends does not.
 	s.withoutLoss(clients[0], web, func() {
 		s.container("start", one, map[string]string{"app": "old"})
 		s.container("start", two, map[string]string{"app": "old"})
@@ -156,8 +156,8 @@ func (s story) alwaysServedBy(client *testbed.Pod) (providers map[string]string)
 	return providers
 }
 
-// counts expects that netctl and a client's node soon tell of packets both ways between
-// clients and a provider.
+// counts expects that netctl and a client's node soon report packets in both directions between clients and a
+// provider.
 func (s story) counts(client *testbed.Pod, provider string) {
 	s.Helper()
 	s.soon(shortly, func() error {
@@ -194,7 +194,7 @@ func (s story) counts(client *testbed.Pod, provider string) {
 	})
 }
 
-// refused expects that soon a client is told, by TCP and by UDP, that nobody serves.
+// refused expects that a client's TCP and UDP packets are soon refused, as there are no providers.
 func (s story) refused(client *testbed.Pod) {
 	s.Helper()
 	s.refusedAt(client, serviceVIP)

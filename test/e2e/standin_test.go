@@ -9,10 +9,10 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Pages tell people what to do on machines whose daemons are services. Nodes have no systemd: there, a script does what the pages
-// ask systemctl for, with the settings that units read.
+// Pages tell people what to do on machines whose daemons are services. Nodes have no systemd: there, a script does
+// what the pages ask systemctl for, with the settings that units read.
 
-// standIn is the script. A daemon that has ended is not waited for by who started it, so it may be dead and not gone.
+// standIn is the script. A daemon may remain a zombie when it has ended, as its parent does not reap it.
 const standIn = `#!/bin/sh
 set -e
 daemon=$2 pid=/run/stand-in/$2.pid

@@ -19,7 +19,7 @@ import (
 // machine that is busy with other tests.
 const (
 	storyLimit   = 3 * time.Minute
-	cleanUpLimit = 2 * time.Minute // agents remove ports that nobody holds after one
+	cleanUpLimit = 2 * time.Minute // agents remove unused ports after one
 )
 
 // story is one test on a bed that others use after it.
@@ -201,7 +201,7 @@ func ask(ctx context.Context, from *testbed.Pod, address netip.Addr, wait time.D
 	})
 }
 
-// answersOf is ask for whoever runs the probe.
+// answersOf is ask for any runner of the probe.
 func answersOf(address netip.Addr, wait time.Duration, probe func(args ...string) (string, error)) (map[string]string, error) {
 	tcp, udp := net.JoinHostPort(address.String(), tcpPort), net.JoinHostPort(address.String(), echoPort)
 	out, err := probe("reach", "-wait", wait.String(), "-ping", address.String(), "-tcp", tcp, "-udp", udp)

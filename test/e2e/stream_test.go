@@ -33,14 +33,14 @@ type streamReport struct {
 	Refused  string    `json:"refused"`  // why one could not be sent, which ended the stream
 }
 
-// speaker is whoever a stream begins at: a pod, or an outsider.
+// speaker is the source of a stream: a pod, or a machine outside.
 type speaker interface {
 	Start(name string, args ...string) (*testbed.Process, error)
 	LogFile(program string) string
 	Probe() string
 }
 
-// flow is a stream of datagrams to somebody who echoes them.
+// flow is a stream of datagrams to an echo server.
 type flow struct {
 	name  string // of its log
 	from  speaker
@@ -96,7 +96,7 @@ func podsOf(flows []flow) (pods []*testbed.Pod) {
 	return pods
 }
 
-// ended ends streams and gives their reports. One that ended by itself, as it could not send, is a failure.
+// ended ends streams and returns their reports. A stream that ended early, as it could not send, is a failure.
 func (s story) ended(flows []flow, streams []*testbed.Process) (reports []streamReport) {
 	s.Helper()
 	var ending errgroup.Group
@@ -119,8 +119,8 @@ func (s story) ended(flows []flow, streams []*testbed.Process) (reports []stream
 	return reports
 }
 
-// drops are the packets that were thrown away up to now, at the sockets of pods too; of a switch that does not run, they
-// are not known.
+// drops returns the packets dropped up to now, at the sockets of pods too; those of a switch that does not run are
+// unknown.
 func (s story) drops(pods ...*testbed.Pod) drops.Counts {
 	s.Helper()
 	c, err := s.bed.Drops(s.ctx, pods...)
@@ -176,7 +176,7 @@ func (s story) withoutLoss(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// loses expects that a flow loses no more than allowed; what happens meanwhile can happen more than once.
+// loses expects that a flow loses no more than allowed; measure may be called more than once.
 func (s story) loses(measure func() streamReport, allowed func(streamReport) int) {
 	s.Helper()
 	var r streamReport
@@ -192,8 +192,8 @@ func (s story) loses(measure func() streamReport, allowed func(streamReport) int
 	}
 }
 
-// unlessUnread measures how many datagrams are lost, and again, twice at most, where the kernel had to throw away as many
-// as are missing, since the machine did not let switches read their ports.
+// unlessUnread measures how many datagrams are lost, and again, twice at most, where the kernel had to throw away
+// as many as are missing, since the machine did not let switches read their ports.
 func (s story) unlessUnread(measure func() (lost int)) {
 	s.Helper()
 	for range 3 {

@@ -17,8 +17,7 @@ var switchChapters = []chapter{
 	{"bridges of others are left alone", foreignBridgesStay},
 }
 
-// guarded makes the pods of two networks, of which back takes nothing but
-// connections to the allowed port.
+// guarded makes the pods of two networks; back accepts no datagrams, only connections and pings.
 func (s story) guarded() (front, back *testbed.Pod) {
 	s.Helper()
 	s.tenant("blue")
@@ -86,7 +85,7 @@ func theDatabaseIsKilled(s story) {
 	s.reachEachOther(shortly, front, late)
 }
 
-// removals are what somebody may do to a switch; $1 is the pod's port.
+// removals are what an operator may remove from a switch; $1 is the pod's port.
 var removals = []struct{ what, script string }{
 	{"the tunnel", `ovs-vsctl --timeout=10 del-port contivVxlanBridge vxif0`},
 	{"the port of a pod", `ovs-vsctl --timeout=10 del-port contivVxlanBridge "$1"`},

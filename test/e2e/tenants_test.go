@@ -205,7 +205,7 @@ func (s story) forgedDatagrams(pod *testbed.Pod) int {
 	return strings.Count(string(log), "forged datagram from")
 }
 
-// macOf is the MAC address that goes with an address.
+// macOf returns the MAC address of a pod's IPv4 address.
 func macOf(ip netip.Addr) string {
 	a := ip.As4()
 	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3])

@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A pod speaks with a machine beyond a router outside whose next link is the smallest of
-// the way, and hears what that router and the machine have to say of its packets.
+// A pod speaks with a machine beyond an external router whose next link has the smallest MTU of the path, and
+// receives the ICMP errors of that router and of the machine about its packets.
 func TestLongTheOutsideIsReachedByTheSmallLinkOfARouter(t *testing.T) {
 	testkit.TakesLong(t)
 	tell(t, 2, []chapter{
@@ -93,7 +93,8 @@ ip -n router route add `+outsideVIP6+` via 2001:db8:6::1`)
 	s.must(err)
 }
 
-// servicesForASmallLink has the world read more than fits, of two services that share addresses of the host's and the host's own.
+// servicesForASmallLink has the world read more than fits, of two services that share addresses of the host's and
+// the host's own.
 func servicesForASmallLink(s story) {
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
@@ -128,8 +129,8 @@ func servicesForASmallLink(s story) {
 	}
 }
 
-// Pods on VLANs have the MTU of the uplinks, whatever that is. In routed VLANs, where nodes are routers, those that send
-// more are told so.
+// Pods on VLANs have the MTU of the uplinks, whatever that is. In routed VLANs, where nodes are routers, pods that
+// send larger packets get ICMP errors.
 func TestLongPodsOnVLANsHaveTheMTUOfTheUplinks(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, mtu := range []int{1400, 1500, 9000} {

@@ -104,8 +104,8 @@ ip -n second link set eth0 up`)
 	return s.beyond("second")
 }
 
-// secondWay connects the second machine with the world, and has both routers count the connections that begin there by them. The
-// world itself answers by the first one.
+// secondWay connects the second machine with the world, and has both routers count the connections that begin
+// there by them. The world itself answers by the first one.
 const secondWay = `
 ip address add 2001:db8:18::1/64 dev native nodad
 ip netns exec world sysctl -q net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
@@ -146,8 +146,8 @@ const (
 // silentRouter is the hold time of their sessions.
 const silentRouter = 3 * time.Second
 
-// twoRoutersShare has the first node speak with two routers that have the same routes, and expects that the connections of its pod go
-// by both, or by the one that is there.
+// twoRoutersShare has the first node speak with two routers that have the same routes, and expects that the
+// connections of its pod go by both, or by the one that is there.
 func twoRoutersShare(s story, first, second outsideRouter) {
 	s.makeWorld()
 	machine := s.makeSecond()
@@ -184,7 +184,7 @@ func twoRoutersShare(s story, first, second outsideRouter) {
 	flows, by, streams := w.open()
 	defer kill(streams)
 
-	s.must(router.speaker.Kill()) // the machine goes on, and sends on what comes to it
+	s.must(router.speaker.Kill()) // the machine still runs, and forwards packets
 	s.Logf("%s killed: connections begin by the first router alone after %s", second.name, w.goBy(late, firstWay))
 	s.checks(node, "bgp", false, neighbour)
 	router.again()
@@ -221,10 +221,12 @@ func worldPorts() (ports []string) {
 	return ports
 }
 
-// fewest is how many of so many connections go by one of two equal ways: fewer do by chance one time in a thousand million.
+// fewest is how many of so many connections go by one of two equal ways: fewer do by chance one time in a thousand
+// million.
 const fewest = 20
 
-// goBy waits until just these routers share all connections of the pod, of both versions of IP, and tells how long it took.
+// goBy waits until just these routers share all connections of the pod, of both versions of IP, and tells how long
+// it took.
 func (w twoWays) goBy(limit time.Duration, routers ...int) time.Duration {
 	w.Helper()
 	return w.soon(limit, func() error {

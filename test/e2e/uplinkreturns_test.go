@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// anUplinkReturns pulls the cable of a node and puts it in again: a router that has a
-// wrong idea of where pods are by then is told by pods that say nothing themselves.
+// anUplinkReturns pulls the cable of a node and puts it in again: an external router with wrong neighbour entries
+// for the pods is corrected, although the pods send nothing.
 func anUplinkReturns(s story) {
 	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
 	s.tenant("blue")

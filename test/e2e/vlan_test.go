@@ -138,7 +138,7 @@ func podsMoveAndHostsStay(s story) {
 		s.must(n.KillVSwitchd())
 		s.must(n.StartOVS(s.ctx))
 	}
-	s.hostsReachEachOther() // with nobody there
+	s.hostsReachEachOther() // while no agent runs
 	for _, n := range s.bed.Nodes {
 		s.must(n.StartNetplugin())
 		s.must(n.WaitReady(s.ctx))
@@ -171,14 +171,14 @@ func (s story) moves(pod *testbed.Pod, to int) {
 	s.pings(s.bed.Outside, pod.IP.String())
 }
 
-// gratuitousARP matches a question to all of who has an address for that very address (RFC 5227, 3), as a pod's kernel
-// sends it: an agent that announces pods fills it up to 60 bytes.
+// gratuitousARP matches a broadcast ARP request of an address for itself (RFC 5227, 3), as a pod's kernel sends
+// it: an agent that announces pods pads it to 60 bytes.
 func gratuitousARP(own netip.Addr) string {
 	return fmt.Sprintf("ether daddr ff:ff:ff:ff:ff:ff ether saddr %[2]s arp operation request arp saddr ether %[2]s arp saddr ip %[1]s arp daddr ip %[1]s meta length 28", own, macOf(own))
 }
 
-// unsolicitedAdvertisement matches what tells all nodes whose an address is (RFC 4861, 7.2.6): it overrides what they
-// know, answers nobody and is of no router, and has the MAC behind the address.
+// unsolicitedAdvertisement matches the neighbour advertisement of an address to all nodes (RFC 4861, 7.2.6): it
+// has the override flag, neither the solicited nor the router flag, and the MAC behind the address.
 func unsolicitedAdvertisement(own netip.Addr, mac string) string {
 	return fmt.Sprintf("ether daddr 33:33:00:00:00:01 ether saddr %s ip6 saddr %s ip6 daddr ff02::1 ip6 hoplimit 255 icmpv6 type nd-neighbor-advert "+
 		"@th,32,32 0x20000000 @th,64,128 0x%x @th,192,64 0x0201%s", mac, own, own.As16(), strings.ReplaceAll(mac, ":", ""))

@@ -31,8 +31,8 @@ type question struct {
 	to   netip.Addr
 }
 
-// answers is who may answer a question of a pod; empty is nobody. Of a service there may be several.
-// Packets are judged alike whatever their size: docs/pipeline.md, Fragments.
+// answers returns which pods may answer a question of a pod; "" is no answer. A service may have several. Packets
+// are evaluated alike whatever their size: docs/pipeline.md, Fragments.
 func (w *world) answers(from *worldPod, q question) []string {
 	if !from.like(q.to).IsValid() {
 		return []string{""}
@@ -48,7 +48,7 @@ func (w *world) answers(from *worldPod, q question) []string {
 	return []string{""}
 }
 
-// reachable tells whether there is a way, whatever rules say.
+// reachable reports whether a pod has a path to another, regardless of rules.
 func (w *world) reachable(from, to *worldPod, a netip.Addr) bool {
 	same := from.tenant == to.tenant && from.network == to.network
 	switch {

@@ -157,7 +157,7 @@ func (w *world) newRule(i int) worldRule {
 	return r
 }
 
-// routedVLANs tells whether tenants share one routing domain.
+// routedVLANs reports whether tenants share one routing domain.
 func (l landscape) routedVLANs() bool { return l.mode == "routing" && l.encap == "vlan" }
 
 func (w *world) newPod(i, node int) *worldPod {

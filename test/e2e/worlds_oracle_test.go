@@ -12,7 +12,7 @@ type passing struct {
 	from, to     *worldPod
 	src, dst     netip.Addr
 	protocol     string
-	sport, dport int // 0: one that nobody has a rule about
+	sport, dport int // 0: one without rules
 	opens        bool
 }
 
@@ -41,8 +41,8 @@ func (w *world) passes(p passing) bool {
 	return verdict
 }
 
-// concerns tells whether a rule, of the policy of a group, is about a packet: one in its
-// direction to the port, or an answer from there.
+// concerns reports whether a rule of a group's policy matches a packet: one in its direction to the port, or an
+// answer from there.
 func (w *world) concerns(r worldRule, p passing) bool {
 	if r.protocol != "" && r.protocol != p.protocol {
 		return false
@@ -57,14 +57,14 @@ func (w *world) concerns(r worldRule, p passing) bool {
 	return asked && w.has(p.to, r) && w.isPeer(r, p.from, p.src) || answered && w.has(p.from, r) && w.isPeer(r, p.to, p.dst)
 }
 
-// has tells whether the policy of a rule is attached to a pod's group.
+// has reports whether the policy of a rule is attached to a pod's group.
 func (w *world) has(p *worldPod, r worldRule) bool {
 	return p.tenant == r.tenant && slices.ContainsFunc(w.groups, func(g worldGroup) bool {
 		return g.tenant == p.tenant && g.name == p.group && slices.Contains(g.policies, r.policy)
 	})
 }
 
-// isPeer tells whether the other side of a rule is that pod, at that address.
+// isPeer reports whether the other side of a rule is that pod, at that address.
 func (w *world) isPeer(r worldRule, p *worldPod, a netip.Addr) bool {
 	if r.group != "" && (p.tenant != r.tenant || p.group != r.group) {
 		return false

@@ -43,7 +43,7 @@ func (w inhabited) targets() (all []netip.Addr) {
 	return slices.Compact(all)
 }
 
-// askedBy compares what a pod is told with what it should be, in packets of a size.
+// askedBy compares the answers that a pod gets with the expected ones, in packets of a size.
 func (w inhabited) askedBy(p *worldPod, size packetSize, targets []netip.Addr) error {
 	pod := w.alive[p]
 	args := append([]string{pod.Probe(), "reach", "-refusals", "-wait", patience.String()}, size.arguments(w.world, p)...)

@@ -57,10 +57,11 @@ func (w *world) providers(s worldService, of netip.Addr) (all []*worldPod) {
 	return all
 }
 
-// refusal is what the probe says where somebody tells that nobody serves.
+// refusal is the probe's answer for a refused connection.
 const refusal = "refused"
 
-// served is who may answer a question about a service. Agents refuse who is not served, so without them there is silence.
+// served returns which pods may answer a question about a service. Agents refuse clients of services without
+// providers; without agents there is no answer.
 func (w *world) served(s worldService, from *worldPod, q question) (all []string) {
 	switch {
 	case q.protocol == "sctp": // no service has a port of it
@@ -105,7 +106,7 @@ func (w inhabited) provide(p *worldPod, is bool) {
 		w.container("start", w.alive[p], webLabels)
 	case w.chance(50):
 		w.container("start", w.alive[p], map[string]string{"app": "old"})
-	default: // who tells of a container that stops has told of its start
+	default: // an end is only reported after a start
 		w.container("start", w.alive[p], webLabels)
 		w.container("die", w.alive[p], nil)
 	}

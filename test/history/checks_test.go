@@ -72,14 +72,14 @@ func (s *story) endpoint(container, address string) {
 	c.Body, _ = json.Marshal(mastercfg.CreateEndpointResponse{EndpointConfig: ep})
 }
 
-// allocated notes that an address was handed out by itself at the present revision.
+// allocated records that an address was allocated without an endpoint at the present revision.
 func (s *story) allocated(address string) {
 	c := s.call(Operation{Verb: AllocAddress, Type: "address", Key: "n0.t0", Request: &mastercfg.AllocAddressRequest{NetworkID: "n0.t0"}}, Done)
 	c.Body, _ = json.Marshal(mastercfg.AllocAddressResponse{NetworkID: "n0.t0", IPv4Address: address + "/29"})
 }
 
-// large makes a policy by a change of several revisions, of which the answer
-// names the last; with a journal that is one change.
+// large makes a policy by a change of several revisions, the last of which the answer names; with a journal that
+// is one change.
 func (s *story) large(journal bool) {
 	mark := journalPrefix + "leader" + markSuffix
 	s.revision++
@@ -219,9 +219,8 @@ func TestWhatHappensDuringALargeChangeHappensAtItsOwnRevision(t *testing.T) {
 	}
 }
 
-// Requests that came together: a network is deleted, made again, and gets an endpoint, at
-// one revision. The endpoint is in the new one; of an address that was allocated at that
-// revision nobody can tell.
+// Concurrent requests: a network is deleted, made again, and gets an endpoint, at one revision. The endpoint is in
+// the new one; an address allocated at that revision may be of either network.
 func TestANetworkIsMadeAgainAtTheRevisionOfItsFirstEndpoint(t *testing.T) {
 	s := newStory(t)
 	network, state := modelKey("network", "t0:n0"), networkPrefix+"n0.t0"
@@ -372,8 +371,8 @@ func TestASeedGivesTheSameOperationsAgain(t *testing.T) {
 	}
 }
 
-// A network of infrastructure may go before its endpoints. The last of those goes at the revision at which
-// the network is made again. An endpoint that outlives another network is found.
+// An infrastructure network may be deleted before its endpoints. The last of those is deleted at the revision at
+// which the network is made again. An endpoint that outlives a network of another type is found.
 func TestTheLastEndpointOfANetworkGoesAtTheRevisionOfTheNextOne(t *testing.T) {
 	for nwType, wanted := range map[string]int{"infra": 0, "data": 1} {
 		s := newStory(t)

@@ -90,8 +90,8 @@ func planOf(t *testing.T, scale Scale, n int) Plan {
 	return plan
 }
 
-// oneHistory lets clients work with a cluster that is disturbed, and verifies
-// what they and the store say of it.
+// oneHistory lets clients work with a cluster that is disturbed, and verifies their results and the store's
+// history.
 func oneHistory(t *testing.T, binary string, scale Scale, operations int) {
 	plan := planOf(t, scale, operations)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)

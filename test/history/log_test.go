@@ -49,7 +49,7 @@ func emptyStore(t *testing.T) *clientv3.Client {
 	return store
 }
 
-// A store that has forgotten its beginning cannot tell its history once more. That is said.
+// A store whose beginning has been compacted cannot be read again from there. That is reported.
 func TestAHistoryThatIsNotReadAgainSaysSo(t *testing.T) {
 	store := emptyStore(t)
 	r := Record(t.Context(), store)
@@ -59,7 +59,7 @@ func TestAHistoryThatIsNotReadAgainSaysSo(t *testing.T) {
 	if err := r.end(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.done.Wait() // it has heard of all
+	r.done.Wait() // all changes have arrived
 	newest, err := store.Put(t.Context(), "/beside", "")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What was asked before may still happen until a leader tells of a plan that came after it.
+// Earlier requests may still be carried out until a leader has answered one with a later plan.
 func TestAClusterIsAtRestWhenALeaderHasAnswered(t *testing.T) {
 	refusal := func(reason fault.Kind) string { return `{"reason":"` + reason.String() + `","message":"refused"}` }
 	answers := []string{refusal(fault.Unavailable), refusal(fault.NotLeader), "", refusal(fault.NotFound)}

@@ -15,9 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A store that is set back to a backup tells a shorter history: what came after
-// the backup never was. The netmasters, which have seen it, run on and must
-// take the store as it is.
+// A store restored from a backup has a shorter history: changes after the backup never happened. The netmasters,
+// which have seen them, run on and must accept the store's present state.
 func TestARestoredStoreHasOneHistory(t *testing.T) {
 	plan := planOf(t, Small, *operations/20)
 	plan.Calm = true
@@ -59,9 +58,8 @@ func startBeside(ctx context.Context, t *testing.T) *etcdtest.Process {
 	return beside
 }
 
-// watchPresent begins to watch as soon as no netmaster tells of the forgotten
-// revisions any more. The term of a leader that does ends in the meantime, and
-// with it the watches that it has begun.
+// watchPresent begins to watch as soon as no netmaster has the forgotten revisions any more. The term of a leader
+// that has them ends in the meantime, and with it the watches that it serves.
 func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *clientv3.Client) (watchers *Watchers) {
 	t.Helper()
 	began := time.Now()
@@ -88,9 +86,8 @@ func watchPresent(ctx context.Context, t *testing.T, cluster *Cluster, store *cl
 	return watchers
 }
 
-// lead takes a store further ahead of its backup than the netmasters take it
-// when they have noticed that it was set back, and returns its revision: one
-// that exists again cannot be told from the one that is forgotten.
+// lead moves the store's revision further ahead of its backup than the netmasters move it once they have noticed
+// the restore, and returns it: a revision that exists again cannot be distinguished from the forgotten one.
 func lead(ctx context.Context, t *testing.T, store *clientv3.Client) (last int64) {
 	t.Helper()
 	for range 200 {
@@ -103,8 +100,8 @@ func lead(ctx context.Context, t *testing.T, store *clientv3.Client) (last int64
 	return last
 }
 
-// refuseForgotten requires that no watch goes on after a revision that is forgotten. A
-// leader whose machine is busy may lose its term even now: who has none asks again.
+// refuseForgotten requires that no watch resumes after a revision that is forgotten. A busy leader may lose its
+// term even now: a netmaster without a leader is asked again.
 func refuseForgotten(ctx context.Context, t *testing.T, cluster *Cluster, last int64) {
 	t.Helper()
 	for _, n := range cluster.nodes {

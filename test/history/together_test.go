@@ -72,8 +72,8 @@ func TestAnEndpointThatWasReplacedByLostCallsIsExplained(t *testing.T) {
 	}
 }
 
-// An endpoint is made and deleted at the revision at which its network is made; the answer
-// of who made it is lost.
+// An endpoint is made and deleted at the revision at which its network is made; the answer to its creation is
+// lost.
 func TestAnEndpointThatWasThereBetweenTwoRevisionsWasMade(t *testing.T) {
 	for what, c := range map[string]struct {
 		made bool
@@ -121,8 +121,8 @@ func TestAnEndpointThatNobodyReplacedIsSeen(t *testing.T) {
 	}
 }
 
-// A service takes the last address of a network and is deleted, both at one
-// revision: whoever asks in between is refused. It had one address, not two.
+// A service takes the last address of a network and is deleted, both at one revision: requests in between are
+// refused. It had one address, not two.
 func TestAServiceThatWasThereBetweenTwoRevisionsHadOneAddress(t *testing.T) {
 	for free, wanted := range map[int]string{1: "", 2: "refused without cause"} {
 		s := newStory(t) // its network has six addresses, one is taken

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A release is the same whoever packs it, and its checksums are signed: who has the signer's public key finds out what was altered.
+// A release is reproducible, and its checksums are signed: the signer's public key reveals alterations.
 func TestAReleaseIsSigned(t *testing.T) {
 	dir, bin := t.TempDir(), t.TempDir()
 	for _, name := range []string{"netmaster", "netctl", "sbom.json"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A check for vulnerabilities whose database cannot be had has checked nothing, says so, and is no success.
+// A check for vulnerabilities without a database has checked nothing, reports that, and fails.
 func TestACheckWithoutADatabaseSaysThatItHasNotRun(t *testing.T) {
 	refuses := httptest.NewServer(http.NotFoundHandler())
 	defer refuses.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The clock of a process can be set ahead, back and right again while it runs; what measures how long something takes goes on.
+// The clock of a process can be set ahead, back and right again while it runs; its monotonic clock goes on.
 func TestTheClockOfAProcessIsSet(t *testing.T) {
 	m := startClocked(t)
 	// bash asks the time itself, by functions of libc.
@@ -86,7 +86,7 @@ func TestADaemonBeginsWithTheClockOfItsNode(t *testing.T) {
 	}
 }
 
-// says tells whether the last time of a log is now, by two functions of the kernel.
+// says returns an error unless the last time of a log is now, by two functions of the kernel.
 func says(log string, now time.Time) error {
 	data, err := os.ReadFile(log)
 	if err != nil {

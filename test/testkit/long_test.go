@@ -47,7 +47,7 @@ func TestWhatTakesLongIsCalledSo(t *testing.T) {
 	}
 }
 
-// begins tells whether the first thing that a function does is to call another one of a name.
+// begins reports whether the first statement of a function calls another one of a name.
 func begins(body *ast.BlockStmt, name string) bool {
 	found := false
 	if len(body.List) > 0 {

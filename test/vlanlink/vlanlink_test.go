@@ -50,8 +50,7 @@ func (h host) vlan(id uint16, address string) {
 	h.run("ip", "-n", h.name, "address", "add", address, "dev", name)
 }
 
-// hears tells whether the host gets an answer to a ping; it waits as long as what
-// is expected deserves.
+// hears reports whether the host gets an answer to a ping; it waits longer if one is expected.
 func (h host) hears(address string, expected bool) bool {
 	patience := "-W1"
 	if expected {

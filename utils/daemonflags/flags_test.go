@@ -136,7 +136,7 @@ func TestEveryEncapsulationGoesWithEveryForwarding(t *testing.T) {
 	}
 }
 
-// What passes by itself is tried again, and what is wrong is told at once.
+// Transient failures are retried, and wrong settings end the program at once.
 func TestOnlyWhatIsWrongIsNotTriedAgain(t *testing.T) {
 	away, wrong := fault.New(fault.Unavailable, "the host has no address in 192.0.2.0/24"), errors.New("--vxlan-port 0: must be 1 to 65535")
 	file := func(err error) error { return fmt.Errorf("key: %w", &fs.PathError{Op: "open", Path: "key", Err: err}) }

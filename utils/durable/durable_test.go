@@ -40,8 +40,8 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A writer that is killed before its rename leaves a file. Nobody but a starting owner removes it, who leaves alone what is being written
-// and what is not a writer's.
+// A writer that is killed before its rename leaves a file. Only a starting owner removes it, and leaves alone
+// files that are being written and those that are not a writer's.
 func TestWhatKilledWritersLeftGoesAtTheNextStart(t *testing.T) {
 	started := time.Now()
 	long, short := started.Add(-time.Hour), started.Add(-time.Second)
@@ -49,8 +49,8 @@ func TestWhatKilledWritersLeftGoesAtTheNextStart(t *testing.T) {
 		file  string
 		mode  os.FileMode
 		at    time.Time
-		old   bool // it goes where others may be writing
-		sweep bool // it goes where nobody is
+		old   bool // removed where others may be writing
+		sweep bool // removed where there are no other writers
 	}{
 		"of a writer that was killed":           {".tmp-1234567890", 0o600, long, true, true},
 		"that may be written at the moment":     {".tmp-1234567890", 0o600, short, false, true},

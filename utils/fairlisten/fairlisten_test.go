@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// arrivals is a listener at which those connections arrive, and then no more.
+// arrivals is a listener that accepts the next connections, and then returns io.EOF.
 type arrivals struct {
 	net.Listener
 	next []net.Conn
@@ -22,7 +22,7 @@ func (a *arrivals) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// from is a connection that comes from an address.
+// from is a connection with a client's address.
 type from struct {
 	net.Conn
 	ip     string

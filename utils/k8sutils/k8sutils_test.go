@@ -84,7 +84,7 @@ func TestTheTokenComesFromTheFileUnlessThereIsOne(t *testing.T) {
 	}
 }
 
-// The token of a pod is projected into a file, which kubelet writes anew before the token expires.
+// The token of a pod is projected into a file, which kubelet rewrites before the token expires.
 func TestATokenThatIsWrittenAnewIsUsed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(token string) {

@@ -74,7 +74,7 @@ func TestASocketWhoseFileIsRemovedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Somebody else who has the path now keeps it.
+// Another process's file at the path stays.
 func TestAFileOfSomebodyElseIsLeftToHim(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sock")
 	s, err := Listen(path, logrus.NewEntry(logrus.New()))

@@ -37,7 +37,7 @@ func addresses(t *testing.T, net, count int) {
 	}
 }
 
-// Who is slow, so that the kernel loses what it would tell, hears of what comes then.
+// A slow watcher, for which the kernel drops messages, gets later changes.
 func TestAChangeAfterAnOverflowIsTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,8 +75,7 @@ func TestAChangeAfterAnOverflowIsTold(t *testing.T) {
 	}
 }
 
-// A kernel that does not tell, now or ever, is no reason to end: who watches looks
-// now and then, too.
+// A kernel that sends no messages, now or ever, does not end the watch: its users also poll.
 func TestAKernelThatDoesNotTellIsAskedAgain(t *testing.T) {
 	testkit.NeedsMachine(t)
 	here, err := netns.Get()

@@ -43,7 +43,7 @@ func TestFormerBootsOfThisMachineAreKnown(t *testing.T) {
 	}
 }
 
-// The endpoints of a boot that nobody will remember are not told to be of it.
+// A boot that is not on disk is not sent to the store as that of endpoints.
 func TestABootThatCannotBeWrittenDownIsNotForTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	b, err := OpenBoots(dir, "now")

@@ -16,8 +16,8 @@ import (
 // arpSize is how long a frame of ARP is, without padding.
 const arpSize = 42
 
-// Of each address it sends the very frame by which others learn, to the switch, as soon as it is up: a gratuitous ARP
-// request, and an unsolicited neighbour advertisement.
+// It announces each address to the switch as soon as the link is up: by a gratuitous ARP request, and an
+// unsolicited neighbour advertisement.
 func TestAnInterfaceAnnouncesItsAddresses(t *testing.T) {
 	n, _ := connect(t, "p9")
 	hear := listen(t, "vp9")
@@ -43,7 +43,7 @@ func TestAnInterfaceAnnouncesItsAddresses(t *testing.T) {
 	}
 }
 
-// listen returns what comes out of a link, frame by frame; nothing after some time without any.
+// listen returns a function that returns the next frame that leaves a link; nil after some time without any.
 func listen(t *testing.T, link string) func() []byte {
 	t.Helper()
 	in, err := net.InterfaceByName(link)

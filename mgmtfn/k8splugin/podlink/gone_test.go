@@ -44,10 +44,10 @@ func TestANamespaceIsGoneWhenItsRuntimeHasEndedIt(t *testing.T) {
 	}
 }
 
-// ofParent is the namespace of whoever has this process in one of its own.
+// ofParent returns the path of the parent process's network namespace.
 func ofParent() string { return fmt.Sprintf("/proc/%d/ns/net", os.Getppid()) }
 
-// The number of a process is told by who sees it; here it may be another one's.
+// A process id depends on the observer's pid namespace; here it may be another process's.
 func TestAPathThatLeadsElsewhereHereIsNotSeen(t *testing.T) {
 	path, other := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
 	n, err := podlink.Open(path)

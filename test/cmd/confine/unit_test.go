@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A setting that somebody adds to a unit is one that a bed follows, or leaves out on purpose.
+// Each setting of a unit is one that a bed follows, or leaves out on purpose.
 func TestTheUnitsOfTheDaemonsAreUnderstood(t *testing.T) {
 	units, err := filepath.Glob("../../../scripts/systemd/*.service")
 	if err != nil || len(units) < 2 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Losses are told in rows, the first ones, and all are counted.
+// Losses are reported in rows, the first ones, and all are counted.
 func TestAReportTellsWhatWasLostAndSince(t *testing.T) {
 	const sent = 1000
 	begin := time.Unix(1700000000, 0)
@@ -28,7 +28,7 @@ func TestAReportTellsWhatWasLostAndSince(t *testing.T) {
 		for i := range times {
 			if !c.lost(i) {
 				a.note(uint64(i))
-				a.note(uint64(i)) // a copy says nothing new
+				a.note(uint64(i)) // a duplicate changes nothing
 			}
 		}
 		r := a.report(times)

@@ -22,7 +22,7 @@ func TestAnOpenInstallationIsClosed(t *testing.T) {
 	})
 }
 
-// open installs as it was before.
+// open installs an open cluster, as earlier versions did.
 func (i installation) open() {
 	i.patched("three")
 	i.must(os.CopyFS(i.Installation("open"), os.DirFS("testdata/open")))
@@ -38,7 +38,7 @@ func (i installation) close() {
 	i.withoutLoss("close", func() { i.follow(closing) })
 }
 
-// closed looks for what nobody may reach, and for what has to work.
+// closed checks that what is closed cannot be reached, and that what is needed works.
 func (i installation) closed() {
 	if said := i.netctl("security", "status"); !strings.Contains(said, "enforced") {
 		i.Errorf("security status: %s", said)

@@ -31,7 +31,7 @@ type part struct {
 	run  func(installation)
 }
 
-// inCluster goes through parts in a cluster, as far as they are well.
+// inCluster runs parts in a cluster until one fails.
 func inCluster(t *testing.T, cfg cluster.Config, parts []part) {
 	t.Helper()
 	c := clustertest.Up(t, cfg, false)
@@ -192,7 +192,7 @@ func (i installation) withoutPods() {
 // kept is what stays on nodes of the control plane.
 const kept = "/var/lib/contiv/etcd\n/var/lib/contiv/netmaster\n"
 
-// cleanNodes waits until nothing of ours is on them. What was told to end is given a moment.
+// cleanNodes waits until nothing of ours is on them, as ending processes take a moment.
 func (i installation) cleanNodes() {
 	i.soon(func(ctx context.Context) (err error) {
 		for _, n := range i.Nodes {

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// request is what the audit log says of one.
+// request is an entry of the API server's audit log.
 type request struct {
 	Verb      string
 	User      struct{ Username string }
@@ -23,7 +23,7 @@ type request struct {
 	ResponseStatus struct{ Code int }
 }
 
-// right is what somebody may do with objects of a kind.
+// right returns the right that a request needs: a verb on objects of a kind.
 func (r request) right() string {
 	return right(r.Verb, r.ObjectRef.APIGroup, strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/"))
 }
@@ -99,7 +99,7 @@ func (i installation) granted() (rights []string) {
 	return rights
 }
 
-// requests reads the audit log as far as it is written.
+// requests returns the entries in the audit log up to now.
 func (i installation) requests() (all []request) {
 	file, err := os.Open(i.AuditLog())
 	i.must(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
 
-// asThief asks a netmaster on another machine with the key of a node that somebody has stolen.
+// asThief sends a request to a netmaster on another machine with a node's stolen key.
 func (i installation) asThief(method, path, body string) (code int, answer string) {
 	i.Helper()
 	thief := i.Nodes[1]
@@ -24,8 +24,8 @@ func (i installation) asThief(method, path, body string) (code int, answer strin
 	return code, strings.Join(lines[:len(lines)-1], "\n")
 }
 
-// stolenKey is what somebody gets who has the key of a node with one pod of tenant blue: endpoints of that pod, a few,
-// and of the group that the leader says.
+// stolenKey shows what the key of a node with one pod of tenant blue can get: endpoints of that pod, a few, and
+// only of the group that the leader assigns.
 func (i installation) stolenKey() {
 	const space, network = "stolen", mastercfg.DefaultNetwork
 	for number, tenant := range []string{"blue", "red"} {
@@ -77,7 +77,7 @@ func (i installation) stolenKey() {
 	if given != 7 { // and the pod's own
 		i.Errorf("the thief has %d endpoints of the pod", given)
 	}
-	// In tenant default, where all pods of a plain cluster are, it gets no more for a pod that nobody knows.
+	// In tenant default, where all pods of a plain cluster are, it gets no endpoint for an unknown pod either.
 	if code, answer := ask(mastercfg.DefaultTenant, "", "thief", "", ""); code != http.StatusForbidden {
 		i.Errorf("an endpoint of no pod in tenant default: %d %s", code, answer)
 	}

@@ -23,7 +23,7 @@ func TestMembersOfAnInstallationOfBeforeGetTLS(t *testing.T) {
 	})
 }
 
-// rewrite replaces what the manifests say of the members' URLs.
+// rewrite replaces the schemes of the members' URLs in the manifests.
 func (i installation) rewrite(old, now string) {
 	i.Helper()
 	for _, name := range []string{"base/netmaster.yaml", "three/contiv.env"} {
@@ -62,7 +62,7 @@ func (i installation) plainMembers() {
 	})
 }
 
-// founding replaces what the manifests say of the cluster that netmasters found.
+// founding replaces the flag in the manifests for the kind of cluster that netmasters found.
 func (i installation) founding(old, now string) {
 	i.Helper()
 	path := i.Installation("base/netmaster.yaml")
@@ -129,8 +129,8 @@ func (i installation) knock(n *testbed.Node, scheme string) error {
 	return err
 }
 
-// closedMembers waits until no member of the store answers who has no certificate. Those of an installation
-// that had none are started again when there are some.
+// closedMembers waits until no member of the store answers clients without a certificate. Members of an
+// installation without certificates are restarted when there are some.
 func (i installation) closedMembers() {
 	i.soon(func(ctx context.Context) error {
 		for _, n := range i.Nodes {
@@ -148,7 +148,7 @@ func (i installation) closedMembers() {
 	})
 }
 
-// lostMember has a netmaster lose its data and its keys, as if its machine was set up anew; the page says what to do.
+// lostMember deletes a netmaster's data and keys, as if its machine was set up again, and follows the page.
 func (i installation) lostMember() {
 	n := i.Nodes[2]
 	if _, err := n.Run(i.Context(), "sh", "-c", "rm -r /var/lib/contiv/etcd/* /var/lib/contiv/netmaster/*"); err != nil {

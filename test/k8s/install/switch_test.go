@@ -27,7 +27,7 @@ func (i installation) exchange(client, server *cluster.Pod) {
 	})
 }
 
-// newSwitch deletes the pod of a node's switch, as an upgrade does: traffic is cut, and goes on.
+// newSwitch deletes the pod of a node's switch, as an upgrade does: traffic is interrupted, and goes on.
 func (i installation) newSwitch() {
 	client, server := i.pod("client2", 1), i.pod("server2", 2)
 	i.kubectl("--namespace", "kube-system", "delete", "pod", "--selector", "app=contiv-ovs", "--field-selector", "spec.nodeName=node2", "--timeout", shortly.String())

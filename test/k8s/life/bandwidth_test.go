@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// bandwidth: what a pod's annotations say of its bandwidth and its profile counts, and what they say later counts while it runs.
+// bandwidth: a pod's annotations limit its bandwidth and set its profile, and changes of them apply while it runs.
 func (s *story) bandwidth() {
 	annotate := func(pod, text string) {
 		s.Helper()
@@ -66,7 +66,7 @@ func rateBetween(ctx context.Context, c *cluster.Cluster, api *cluster.API) (flo
 	if err != nil {
 		return 0, err
 	}
-	defer server.Kill() // if nobody came
+	defer server.Kill() // if no client connected
 	if err := testkit.Poll(ctx, func() error {
 		_, err := n.Run(ctx, "nsenter", "--net="+to.Netns, "sh", "-c", "ss -ltn | grep -q :5201")
 		return err

@@ -115,7 +115,8 @@ func churn(t *testing.T, total int) {
 	}
 }
 
-// withoutCounters leaves out of what differs which address a network has given last. That is known as long as the network is there.
+// withoutCounters leaves out of what differs which address a network has given last. That is known as long as the
+// network is there.
 func withoutCounters(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		what, key, _ := strings.Cut(line, ": /")
@@ -143,11 +144,11 @@ func withoutForgotten(ctx context.Context, c *cluster.Cluster, lines []string) (
 	return lines, nil
 }
 
-// restTime is for how long nothing changes in a cluster that rests: agents write a summary every five seconds at most, and end the
-// connections of pods that went within two.
+// restTime is for how long nothing changes in a cluster that rests: agents write a summary every five seconds at
+// most, and end the connections of pods that went within two.
 const restTime = 10 * time.Second
 
-// rested takes down what is there when the cluster is settled, and has not changed for a while.
+// rested returns a snapshot of the cluster once it is settled, and has not changed for a while.
 func rested(ctx context.Context, c *cluster.Cluster, settled func() error) (all testbed.Snapshot, err error) {
 	since := time.Now()
 	err = testkit.Poll(ctx, func() error {
@@ -170,7 +171,8 @@ func rested(ctx context.Context, c *cluster.Cluster, settled func() error) (all 
 	return all, err
 }
 
-// settled tells that a cluster has pods or backends of its own still, or that not all nodes have reported their own endpoint.
+// settled returns an error while a cluster has pods or backends of its own, or while not all nodes have reported
+// their own endpoint.
 func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 	pods, err := list(ctx, api, "")
 	if err == nil && len(pods) > 0 {
@@ -211,7 +213,7 @@ func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, talks *tal
 	if err := create(ctx, api, name, node.Name, hostPort); err != nil {
 		return err
 	}
-	if random.IntN(10) > 0 { // else it goes while it comes
+	if random.IntN(10) > 0 { // else it is deleted while it starts
 		waiting, cancel := context.WithTimeout(ctx, podLimit)
 		defer cancel()
 		var p pod
@@ -270,7 +272,7 @@ func killDaemons(ctx context.Context, t *testing.T, c *cluster.Cluster, random *
 	}
 }
 
-// noTwoHaveOneAddress watches the pods that nobody has deleted. A list that fails is asked for again soon.
+// noTwoHaveOneAddress watches the pods that are not being deleted. A list that fails is repeated soon.
 func noTwoHaveOneAddress(ctx context.Context, t *testing.T, api *cluster.API) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -303,7 +305,7 @@ func noTwoHaveOneAddress(ctx context.Context, t *testing.T, api *cluster.API) {
 	}
 }
 
-// nothingOpen tells of host ports that lead to pods that are gone.
+// nothingOpen returns an error if host ports lead to pods that are gone.
 func nothingOpen(ctx context.Context, c *cluster.Cluster) error {
 	for _, n := range c.Nodes {
 		out, err := n.Run(ctx, "sh", "-c", "nft list table inet contiv | grep -c 'udp . 2[01]' || true")

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Clocks are wrong by more than anything lasts that two machines measure, and are set while the daemons run: nodes stay ready, pods
-// start and end, policies count, and what runs goes on.
+// Clocks are wrong by more than any duration that two machines measure, and are set while the daemons run: nodes
+// stay ready, pods start and end, policies apply, and running pods go on.
 func TestClocksOfMachinesDiffer(t *testing.T) {
 	s := begin(t, 2, 2*podLimit)
 	here, there := s.Nodes[0], s.Nodes[1]
@@ -44,7 +44,7 @@ func TestClocksOfMachinesDiffer(t *testing.T) {
 		s.must(err)
 		t.Logf("clocks were ahead by %s and %s", set.here, set.there)
 	}
-	for _, n := range s.Nodes { // nobody has ended, or been given up
+	for _, n := range s.Nodes { // no daemon has ended, or is no longer ready
 		for _, p := range []*testbed.Process{n.Netmaster(), n.Netplugin()} {
 			if p.Exited() {
 				t.Errorf("%s of %s has ended", p.Name, n.Name)

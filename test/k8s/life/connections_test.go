@@ -88,7 +88,7 @@ func tracked(ctx context.Context, n *testbed.Node, addresses map[string]bool) (l
 	return lines, err
 }
 
-// left tells of connections that a switch tracks although their pods have gone.
+// left returns an error if a switch tracks connections of pods that are gone.
 func (k *talks) left(ctx context.Context, c *cluster.Cluster) error {
 	for _, n := range c.Nodes {
 		lines, err := tracked(ctx, n, k.addresses)

@@ -12,7 +12,8 @@ import (
 	"github.com/contiv/netplugin/test/k8s/clustertest"
 )
 
-// containerd 2 asks for STATUS, which makes a node not ready that cannot attach pods, and calls ADD and DEL by another version of the CNI.
+// containerd 2 asks for STATUS, which makes a node not ready that cannot attach pods, and calls ADD and DEL by
+// another version of the CNI.
 func TestContainerd2(t *testing.T) {
 	c := clustertest.Up(t, cluster.Config{Nodes: 1, First: true, Containerd2: true}, false)
 	s := on(t, c, clustertest.API(t, c), 2*podLimit)
@@ -79,7 +80,7 @@ func TestContainerd2(t *testing.T) {
 	})
 }
 
-// readiness is what the API server says of a node.
+// readiness is the state of a node in the API server.
 type readiness struct {
 	ready   bool
 	message string

@@ -20,8 +20,9 @@ const leavingLimit = 8 * time.Minute
 // leaving are the steps of the page, which it says how to go.
 var leaving = []string{"End it", "Take its rules away", "See that it is gone"}
 
-// A cluster of kubeadm, on which our daemons were installed beside kube-proxy, leaves that by the commands of the page:
-// no packet of a pod, of a process of a node, or of who comes by a node port is lost, and connections go on.
+// A cluster of kubeadm, on which our daemons were installed beside kube-proxy, removes kube-proxy by the commands
+// of the page: no packet of a pod, of a process of a node, or of a client of a node port is lost, and connections
+// go on.
 func TestKubeProxyIsLeftByThePage(t *testing.T) {
 	for _, mode := range []string{"nftables", "iptables"} {
 		t.Run(mode, func(t *testing.T) {

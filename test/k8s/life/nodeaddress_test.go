@@ -15,11 +15,12 @@ import (
 	"github.com/contiv/netplugin/utils/ports"
 )
 
-// What comes to an address of a node is for a service where it has the port there: a datagram in fragments at a node
-// port, and what is for the address of a load balancer, which it has put on an interface of a node, as kube-vip does.
-// Other ports there are the node's, connections go on when netplugin is killed, and the address may be taken to another
-// node. A load balancer without addresses of its own gives those of nodes, whose kubelets and node ports stay theirs; a
-// process that listens at a port of the service is told, and has it again when the service is gone.
+// Packets to an address of a node are for a service if it has the port there: a datagram in fragments at a node
+// port, and packets to the address of a load balancer that puts it on an interface of a node, as kube-vip does.
+// Other ports there are the node's, connections go on when netplugin is killed, and the address may be moved to
+// another node. A load balancer without addresses of its own assigns those of nodes, whose kubelets and node ports
+// keep working; a process that listens at a port of the service is reported, and has the port again when the
+// service is deleted.
 func TestWhatComesToAnAddressOfANodeIsForItsServices(t *testing.T) {
 	s := begin(t, 2, 2*podLimit)
 	server, first, second := s.pod("server", 2), s.Nodes[0], s.Nodes[1]
@@ -117,7 +118,7 @@ type asker interface {
 	Run(ctx context.Context, args ...string) (string, error)
 }
 
-// answers waits until a node or pod is answered by somebody; datagrams are so large.
+// answers waits until a node or pod gets an answer from a server; datagrams have this size.
 func (s *story) answers(from asker, kind, target, size, by string) {
 	s.Helper()
 	name := ""

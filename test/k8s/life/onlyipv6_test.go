@@ -79,7 +79,7 @@ func (s six) nodePorts(port int) (all []string) {
 	return all
 }
 
-// reach waits until who runs in pods gets answers at all addresses.
+// reach waits until processes in pods get answers at all addresses.
 func (s six) reach(from []string, to ...string) {
 	s.Helper()
 	for _, pod := range from {
@@ -89,7 +89,7 @@ func (s six) reach(from []string, to ...string) {
 	}
 }
 
-// deny waits until who runs in pods gets none.
+// deny waits until processes in pods get none.
 func (s six) deny(from []string, to ...string) {
 	s.Helper()
 	for _, pod := range from {

@@ -24,8 +24,8 @@ const undisturbed = 3 * time.Second
 // othersAtOnce are pods that come and go beside those that are looked at.
 const othersAtOnce = 4
 
-// A pod sends a datagram per millisecond to a pod on another node, and one to a service with that pod behind it, while what made
-// them is killed and comes back, and while others come and go.
+// A pod sends a datagram per millisecond to a pod on another node, and one to a service with that pod behind it,
+// while the components that made them are killed and restarted, and other pods are added and deleted.
 func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 	c, api := up(t, 2)
 	soon := func(try func(ctx context.Context) error) {

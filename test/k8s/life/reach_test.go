@@ -63,7 +63,7 @@ func TestWhatAPodReachesIsWhatPoliciesSay(t *testing.T) {
 	check(denied, hostPort, nodePort, farNode)
 	check(reached, ownNode)
 	kubectl("delete", "-f", manifest("isolated.yaml"))
-	// The process of another node comes with an address of that node which Kubernetes does not know.
+	// The process of another node sends from an address of that node which Kubernetes does not know.
 	client := address("client") + ":8080"
 	checkFrom("process2", reached, client)
 	kubectl("apply", "-f", filled(t, "onenode.yaml", own))
@@ -102,7 +102,8 @@ func reached(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	return err
 }
 
-// denied says why a server does not count as denied to a pod. One try that fails may be chance, so it takes three in a row.
+// denied says why a server does not count as denied to a pod. One try that fails may be chance, so it takes three
+// in a row.
 func denied(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	for range 3 {
 		code, err := curl(ctx, c, from, to)
@@ -122,7 +123,7 @@ const (
 	curlTimeout = "28"
 )
 
-// curl asks a server from a pod. It returns curl's exit code; an error says that curl has not run.
+// curl sends a request to a server from a pod. It returns curl's exit code; an error means that curl has not run.
 func curl(ctx context.Context, c *cluster.Cluster, from, to string) (code string, err error) {
 	out, err := c.Kubectl(ctx, "exec", from, "--", "sh", "-c", `curl --silent --max-time 2 --output /dev/null "$0"; echo $?`, "http://"+to+"/hostname")
 	return strings.TrimSpace(out), err

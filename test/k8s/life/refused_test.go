@@ -15,8 +15,8 @@ const (
 	roomFor   = 4000
 )
 
-// refused: a switch that has no room for all rules of policies does the others. What it does not do is denied, and told; when there is
-// room it does all, and that is told, too.
+// refused: a switch without room for all rules of policies applies the others. Traffic that needs the missing ones
+// is denied, and that is reported; when there is room it applies all, and that is reported, too.
 func (s *story) refused() {
 	ports := make([]string, rulesEach)
 	for i := range ports {
@@ -71,8 +71,8 @@ func (s *story) inForce(policy, realised, why string) error {
 	return err
 }
 
-// answering is at how many ports a pod answers another. Those that do not are asked again as long as some more answer: of so many datagrams
-// at once most may be lost where the switch waits for a processor.
+// answering is at how many ports a pod answers another. Those that do not are asked again as long as some more
+// answer: of so many datagrams at once most may be lost where the switch waits for a processor.
 func (s *story) answering(from, to *cluster.Pod, ports []string) (count int) {
 	s.Helper()
 	for {
@@ -97,7 +97,7 @@ func (s *story) answering(from, to *cluster.Pod, ports []string) (count int) {
 	}
 }
 
-// lets is what a policy says of one rule for each port, by which one pod reaches another.
+// lets returns a policy's spec with one rule for each port by which one pod reaches another.
 func lets(client, server string, ports []string) object {
 	rules := make([]object, len(ports))
 	for i, port := range ports {

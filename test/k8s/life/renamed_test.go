@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// renamed: a port of a service has to get a name when a second one comes. What asks for the first time just then is answered, too, though
-// the service says the name before its slices know it. It is the service "to", with a port of UDP.
+// renamed: a port of a service must get a name when a second one is added. New flows at that moment are answered,
+// too, though the service has the name before its slices have it. It is the service "to", with a port of UDP.
 func renamed(t *testing.T, c *cluster.Cluster, from *cluster.Pod, address string) {
 	t.Helper()
 	echo, more := object{"port": cluster.EchoPort, "protocol": "UDP"}, object{"name": "more", "port": podPort}

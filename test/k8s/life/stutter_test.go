@@ -7,13 +7,13 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// A server that answers late stands still, and goes on for as long as one question takes.
+// A server that answers late is stopped, and then runs for as long as one request takes.
 const (
 	stands = 2 * time.Second
 	goesOn = 500 * time.Millisecond
 )
 
-// stutters has a process stand still most of the time, until it is told to end that.
+// stutters has a process stopped most of the time, until end is called.
 func stutters(p *testbed.Process) (end func() error) {
 	stop, done := make(chan struct{}), make(chan error, 1)
 	pause := func(length time.Duration) (over bool) {

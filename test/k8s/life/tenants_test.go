@@ -14,8 +14,8 @@ import (
 // probedNetworks is where kubelet reaches pods of other tenants.
 const probedNetworks = "blue=10.77.0.0/24"
 
-// tenants: a tenant takes new pods and services of the namespaces that it names, and of no others; who is in it stays. Kubelet's probes
-// reach them.
+// tenants: a tenant accepts new pods and services of the namespaces that it names, and of no others; existing ones
+// stay. Kubelet's probes reach them.
 func (s *story) tenants() {
 	must := func(_ string, err error) {
 		s.Helper()
@@ -63,7 +63,8 @@ func (s *story) tenants() {
 	must(s.Kubectl(s.ctx, "delete", "namespace", space, "--timeout", podLimit.String()))
 }
 
-// hook: processes of nodes reach a service of the tenant at its cluster address, as an API server does that asks a webhook.
+// hook: processes of nodes reach a service of the tenant at its cluster address, as an API server does that asks a
+// webhook.
 func (s *story) hook(space string) {
 	s.Helper()
 	p := probed("hook", s.Nodes[0].Name)
@@ -83,7 +84,7 @@ func (s *story) hook(space string) {
 	})
 }
 
-// probed is a pod of which kubelet asks whether it is ready.
+// probed returns a pod with a readiness probe of kubelet.
 func probed(name, node string) object {
 	pod := podOn(name, node, 0)
 	container := pod["spec"].(object)["containers"].([]object)[0]

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/ports"
 )
 
-// told: what a pod or a service does not get, and what somebody should know of a service that it does, are events of it.
+// told: what a pod or a service is refused, and what operators should know of a service that works, are events of
+// it.
 func (s *story) told() {
 	must := func(_ string, err error) {
 		s.Helper()
@@ -58,7 +59,7 @@ func (s *story) told() {
 	pod("first", 0, "", object{mastercfg.NetworkLabel: "small"})
 	pod("wide", 9055, "::", nil) // which is all addresses to us, and one to kubelet
 	for _, name := range []string{"first", "wide"} {
-		s.soon(func() error { // else the one that comes next may get the address, or the port
+		s.soon(func() error { // else the next one may get the address, or the port
 			out, err := s.Kubectl(s.ctx, "--namespace", space, "get", "pod", name, "-o", "jsonpath={.status.podIP}")
 			if err == nil && out == "" {
 				err = fmt.Errorf("pod %s has no address yet", name)
@@ -78,7 +79,7 @@ func (s *story) told() {
 	} {
 		s.soon(func() error { return s.toldOfPod(want.reason, space, want.name) })
 	}
-	// Who has the port is told, and who has given it up has it no more.
+	// Events name the pod with the port; a deleted pod no longer has it.
 	says := func(name, words string) error {
 		out, err := s.Kubectl(s.ctx, "--namespace", space, "get", "events", "--field-selector", "reason="+mastercfg.HostPortConflict+",involvedObject.name="+name,
 			"-o", "jsonpath={.items[*].message}")

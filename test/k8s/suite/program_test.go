@@ -41,7 +41,7 @@ func runProgram(t *testing.T, c *cluster.Cluster, name string, args ...string) (
 	return listener.verdicts, listener.said.String(), nil // why one failed is in what it said
 }
 
-// listener hears what a test program says, and tells the test of each subtest that ends.
+// listener parses the output of a test program, and logs each subtest that ends.
 type listener struct {
 	t        *testing.T
 	verdicts map[string]string
@@ -49,7 +49,7 @@ type listener struct {
 	line     string // that has not ended
 }
 
-// verdictLine is what a subtest ends with, those inside of it excepted. In the mode test2json it comes at
+// verdictLine is the last line of a subtest, those inside of it excepted. In the mode test2json it is printed at
 // once, after a mark.
 var verdictLine = regexp.MustCompile(`^\x16?\s*--- (PASS|FAIL|SKIP): \w+/([^/]+) \(`)
 

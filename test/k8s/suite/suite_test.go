@@ -1,6 +1,5 @@
-// Package suite runs Kubernetes' own network tests against a cluster of which our
-// daemons are the only network. It needs what `make k8s-build` builds, and
-// minutes: `make e2e-k8s`.
+// Package suite runs Kubernetes' own network tests against a cluster whose only network are our daemons. It needs
+// the results of `make k8s-build`, and minutes: `make e2e-k8s`.
 package suite
 
 import (
@@ -18,7 +17,7 @@ import (
 type part struct {
 	name        string
 	focus, skip string
-	want        int  // how many that are, so that none goes missing by a change of name
+	want        int  // the number of tests, so that none goes missing by a change of name
 	short       bool // also of the short form, which runs after every change
 }
 
@@ -42,7 +41,7 @@ var partsOfLarge = []part{
 	{name: "zones", focus: `Traffic Distribution|Topology Hints`, want: 7},
 }
 
-// partsOfIPv6 are those parts that run once more where there is no IPv4.
+// partsOfIPv6 are the parts that run again in a cluster without IPv4.
 var partsOfIPv6 = []string{"pods and nodes reach pods", "services, one by one", "changes of services", "names", "policies with peers on all nodes", "host ports"}
 
 func TestKubernetesOwnTests(t *testing.T) {

@@ -19,14 +19,14 @@ import (
 // processes is how many of the tests run at once: they sleep most of the time.
 const processes = 5
 
-// A node that is not ready stalls each test for 7 minutes. Tests that run when the limit of their part is over are
-// interrupted, and the report says which; a program that goes on is killed.
+// A node that is not ready stalls each test for 7 minutes. Tests that run at the limit of their part are
+// interrupted, and the report names them; a program that goes on is killed.
 const (
 	upstreamLimit = 15 * time.Minute
 	killLimit     = upstreamLimit + 5*time.Minute
 )
 
-// spec is what ginkgo's report says of a test.
+// spec is ginkgo's report on a test.
 type spec struct {
 	ContainerHierarchyTexts    []string
 	LeafNodeType               string

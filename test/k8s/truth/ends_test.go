@@ -101,7 +101,7 @@ func (b *bed) seeSCTP(packets *net.IPConn) {
 	}
 }
 
-// note says that a word has arrived.
+// note records that a word has arrived.
 func (b *bed) note(word string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// probe is a connection of a pod with another. It is allowed if what the client says comes
-// back; else nothing may arrive.
+// probe is a connection from a pod to another. If it is allowed, the client's word returns; else nothing may
+// arrive.
 type probe struct {
 	from, to int
 	protocol string
@@ -56,9 +56,8 @@ func (b *bed) fresh() (all []*probe) {
 	return all
 }
 
-// exchange has all pods try to reach each other, by new connections and by those of
-// the exchange before it. It says what is missing of what the policies allow, or else what has
-// leaked of what they deny.
+// exchange has all pods try to reach each other, by new connections and by those of the exchange before it. It
+// returns what is missing of the connections that policies allow, or else what has leaked of those that they deny.
 func (b *bed) exchange(ctx context.Context) (missing, leaked error) {
 	b.mu.Lock()
 	b.arrived, b.answered = map[string]bool{}, map[string]bool{}
@@ -151,7 +150,7 @@ func (b *bed) drop(probes []*probe) {
 	}
 }
 
-// try says the word until it comes back.
+// try sends the word until it returns.
 func (b *bed) try(ctx context.Context, p *probe) {
 	for p.conn == nil {
 		if p.tries++; b.dial(ctx, p) == nil {
@@ -211,7 +210,7 @@ func (b *bed) dial(ctx context.Context, p *probe) error {
 // sctpHeader is the length of the header of SCTP: ports, tag, checksum (RFC 9260, 3).
 const sctpHeader = 12
 
-// sctpPacket is one for a port. Its chunk is of no type, as who serves does not look.
+// sctpPacket returns a packet for a port. Its chunk has no type, as servers ignore it.
 func sctpPacket(port int, word []byte) []byte {
 	p := make([]byte, sctpHeader, sctpHeader+len(word))
 	binary.BigEndian.PutUint16(p, 40000)

@@ -118,8 +118,7 @@ func (b *bed) change(ctx context.Context) error {
 	})
 }
 
-// apply tells the API server what it does not have yet. other tells that a policy says
-// something else than before.
+// apply sends the API server what it does not have yet. other reports whether a policy has changed.
 func (b *bed) apply(ctx context.Context) (other bool, err error) {
 	wanted := map[string]object{} // by path; of what there is already only the labels change
 	for name, labels := range b.world.Namespaces {

@@ -40,7 +40,8 @@ func mode(c *generator.TestCase) generator.ProbeMode {
 	return generator.ProbeModeServiceIP
 }
 
-// leaked says what of a probe got through although policies deny it; what pods send themselves is left out.
+// leaked returns the results of a probe that got through although policies deny them; those of pods to themselves
+// are left out.
 func leaked(got, want *probe.Table) (through []string) {
 	for _, key := range got.Wrapped.Keys() {
 		if key.From == key.To {
