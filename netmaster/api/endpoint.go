@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -112,6 +113,15 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 		}
 	}
 	return none, objects.NotFound("endpoint")
+}
+
+// lookupOneOf is lookupEndpoint for a request with several names: a refusal has the one that is not found.
+func lookupOneOf(r ledger.Reader, sees func(networkID string) bool, name string) (mastercfg.CfgEndpointState, error) {
+	ep, err := lookupEndpoint(r, sees, name)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.As(err).WithDetails("endpoint " + strconv.Quote(name))
+	}
+	return ep, err
 }
 
 // seesNetworks returns whether the caller may see the endpoints of a

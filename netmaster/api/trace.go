@@ -65,14 +65,14 @@ func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from masterc
 		if err != nil {
 			return err
 		}
-		if from, err = lookupEndpoint(r, sees, t.From); err != nil {
+		if from, err = lookupOneOf(r, sees, t.From); err != nil {
 			return err
 		}
 		if address, err := netip.ParseAddr(t.To); err == nil {
 			to = address.String()
 			return nil
 		}
-		receiver, err := lookupEndpoint(r, sees, t.To)
+		receiver, err := lookupOneOf(r, sees, t.To)
 		to = receiver.ID
 		return err
 	})

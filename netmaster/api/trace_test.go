@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // The sender's node traces first, then the receiver's if the packet reaches it.
@@ -76,6 +77,11 @@ func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 	} {
 		if status, text, _ := b.do("GET", "/api/v1/trace?"+query, ""); status == http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, want %s", query, status, text, want)
+		}
+	}
+	for query, want := range map[string]string{"from=c9&to=c2": "c9", "from=c1&to=10.1.0.1/24": "10.1.0.1/24"} {
+		if _, text, _ := b.do("GET", "/api/v1/trace?protocol=tcp&port=80&"+query, "", "Accept", fault.ProblemType); !strings.Contains(text, `endpoint \"`+want+`\"`) {
+			t.Errorf("%s: %s, want %s named", query, text, want)
 		}
 	}
 }

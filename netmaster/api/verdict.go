@@ -105,7 +105,7 @@ func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to
 
 // readJudged finds an endpoint among those that the caller sees, and reads the records of its pod.
 func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) (judged, error) {
-	ep, err := lookupEndpoint(r, sees, name)
+	ep, err := lookupOneOf(r, sees, name)
 	if err != nil {
 		return judged{}, err
 	}

@@ -320,6 +320,8 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp,in_port=1", Port: 80}, fault.Invalid},
 		{tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp"}, fault.Invalid},
 		{tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80, Source: web2.IPv6}, fault.Invalid},
+		{tracing.Query{From: web1.ID, To: web1.ID, Protocol: "tcp", Port: 80}, fault.Invalid},
+		{tracing.Query{From: web1.ID, To: "fd00:1::1", Protocol: "icmp", Source: web2.IPv6}, fault.Invalid},
 		{tracing.Query{From: db1.ID, To: "fd00:1::1", Protocol: "tcp", Port: 80}, fault.Invalid},
 		{tracing.Query{From: web9.ID, To: "10.1.0.78", Protocol: "tcp", Port: 80}, fault.NotFound},
 	} {
