@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // placer writes the records of pods.
@@ -255,9 +256,23 @@ func exists(r ledger.Reader, at place, namespace string) error {
 		return refuse("TenantNotAllowed", "tenant %s is for pods of namespaces %.200s, and not for those of %s: netctl tenant update %s --namespaces NAMES has others",
 			at.tenant, tenant.Namespaces, namespace, at.tenant)
 	}
-	if !master.Exists(r, "network", at.tenant+":"+at.network) {
-		return refuse("NetworkNotFound", "tenant %s has no network %s: netctl network create -t %s -s SUBNET -g GATEWAY %s",
-			at.tenant, at.network, at.tenant, at.network)
+	network, err := master.GetShared[contivmodel.Network](r, at.tenant+":"+at.network,
+		refuse("NetworkNotFound", "tenant %s has no network %s: netctl network create -t %s -s SUBNET -g GATEWAY %s", at.tenant, at.network, at.tenant, at.network))
+	if err != nil {
+		return err
 	}
-	return nil
+	return notOfNodes(r, network)
+}
+
+// notOfNodes refuses the network in which nodes have the addresses that policies know them by: whoever writes a pod
+// would choose to be let in where nodes are. In forwarding mode bridge, nodes reach only pods that are in it.
+func notOfNodes(r ledger.Reader, n *contivmodel.Network) error {
+	if n.NetworkName != mastercfg.AccessNetwork || n.NwType != "infra" {
+		return nil
+	}
+	global, err := ledger.Read[contivmodel.Global](r, mastercfg.ModelKey("global", contivmodel.GlobalName))
+	if err != nil && !fault.Is(err, fault.NotFound) || global.FwdMode == "bridge" {
+		return err
+	}
+	return refuse("NetworkOfNodes", "network %s of tenant %s is that of the nodes: leave %s out, or name another network", n.NetworkName, n.TenantName, mastercfg.NetworkLabel)
 }

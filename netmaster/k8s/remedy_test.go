@@ -69,7 +69,8 @@ func TestWhatIsNotUnderstoodOfAPolicyHasARemedy(t *testing.T) {
 // For every reason that a pod is not placed, the event names a remedy.
 func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 	w := grouped(t)
-	w.put(&contivmodel.Tenant{TenantName: "closed", Namespaces: "others"}, &contivmodel.Network{TenantName: "default", NetworkName: "other", Subnet: "10.9.0.0/16"})
+	w.put(&contivmodel.Tenant{TenantName: "closed", Namespaces: "others"}, &contivmodel.Network{TenantName: "default", NetworkName: "other", Subnet: "10.9.0.0/16"},
+		&contivmodel.Network{TenantName: "default", NetworkName: "contivh1", NwType: "infra", Subnet: "10.127.0.0/16"})
 	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 		Annotations: map[string]string{allowedKey: "closed,missing"}}}, metav1.UpdateOptions{}))
 	w.pod("first", "first", "node1", nil)
@@ -86,6 +87,7 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 		"foreign":   {"TenantNotAllowed", "name them in its annotation " + allowedKey, map[string]string{mastercfg.TenantLabel: "green"}},
 		"namespace": {"TenantNotAllowed", "netctl tenant update closed --namespaces NAMES", map[string]string{mastercfg.TenantLabel: "closed"}},
 		"network":   {"NetworkNotFound", "netctl network create -t default -s SUBNET -g GATEWAY missing", map[string]string{mastercfg.NetworkLabel: "missing"}},
+		"nodes":     {"NetworkOfNodes", "leave " + mastercfg.NetworkLabel + " out", map[string]string{mastercfg.NetworkLabel: "contivh1"}},
 		"group":     {"GroupNotFound", "netctl group create -t default NETWORK missing", map[string]string{mastercfg.GroupLabel: "missing"}},
 		"conflict":  {"PlacementConflict", "leave " + mastercfg.NetworkLabel + " out, or name a group of network other", map[string]string{mastercfg.NetworkLabel: "other", mastercfg.GroupLabel: "front"}},
 		"name":      {"InvalidName", "want letters, digits", map[string]string{mastercfg.GroupLabel: "no name"}},

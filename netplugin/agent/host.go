@@ -22,13 +22,14 @@ type HostAccess struct {
 	Entrances
 	Balancers bool // a service has load balancer addresses, which may be on an interface of this host
 
-	Primary     []netip.Addr // the first address of each IP version that this node has in Kubernetes; empty: unknown to it
-	Nodes       []netip.Addr // addresses of all machines of the cluster, including this one
-	Reached     []netip.Addr // the control addresses of agents and netmasters among them
-	VTEPs       []netip.Addr // tunnel addresses from which the switch accepts packets
-	AllVTEPs    bool         // VTEPs is complete: those of nodes whose agents are down have been read from their records
-	MasterPorts []uint16     // ports of netmasters
-	HealthPorts []uint16     // health check ports of services on this host
+	Primary     []netip.Addr     // the first address of each IP version that this node has in Kubernetes; empty: unknown to it
+	Nodes       []netip.Addr     // addresses of all machines of the cluster, including this one
+	Reached     []netip.Addr     // the control addresses of agents and netmasters among them
+	VTEPs       []netip.Addr     // tunnel addresses from which the switch accepts packets
+	AllVTEPs    bool             // VTEPs is complete: those of nodes whose agents are down have been read from their records
+	MasterPorts []uint16         // ports of netmasters
+	AgentPorts  []netip.AddrPort // REST servers of agents that do not have the default port
+	HealthPorts []uint16         // health check ports of services on this host
 }
 
 // HostNetwork is an infra network as this host sees it.
@@ -59,7 +60,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances(), Balancers: len(c.stand.balanced) > 0}
+	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), AgentPorts: c.nodes.agentPorts(), HealthPorts: c.healthPorts(), Entrances: c.entrances(), Balancers: len(c.stand.balanced) > 0}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

@@ -179,6 +179,11 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 			t.Errorf("%s: concerns the host: %v", step.why, changed)
 		}
 	}
+	n.put(agentKey, `{"HostAddr":"2001:db8::8","Port":9002,"REST":9191,"Hostname":"other","Addresses":["192.0.2.1"]}`)
+	own := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9191"), netip.MustParseAddrPort("[2001:db8::8]:9191")}
+	if got := n.cache.hostAccess(); !n.changed() || !slices.Equal(got.AgentPorts, own) || len(got.MasterPorts) != 3 {
+		t.Errorf("the port of its REST server is not closed there, or elsewhere: %v, %v", got.AgentPorts, got.MasterPorts)
+	}
 	n.del(agentKey, masterKey)
 	if got := n.cache.hostAccess(); len(got.Nodes) != 4 || len(got.MasterPorts) != 3 || !slices.Equal(got.Reached, []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::8")}) {
 		t.Errorf("their processes are gone, the machines are not: %+v", got)

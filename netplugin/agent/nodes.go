@@ -24,6 +24,7 @@ import (
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
 	reached     map[string]netip.Addr   // the control address of the agent or netmaster among them, by key of the entry
+	restPorts   map[string]uint16       // the port of the agent's REST server, if it is not the default, by key of the entry
 	vanished    map[string]time.Time    // keys of removed entries -> when their addresses expire; zero: not decided yet
 	masterPorts map[uint16]struct{}
 	peers       map[netip.Addr]time.Time // tunnel addresses of other machines -> when they expire; zero: in use
@@ -38,7 +39,7 @@ const peerGrace = time.Hour
 const nodeGrace = 24 * time.Hour
 
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
+	return nodes{addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), restPorts: make(map[string]uint16), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
 }
 
 // nodePrefixes are the prefixes of registrations, each with the address of a machine.
@@ -62,35 +63,45 @@ func (c *cache) setNode(key string, addresses ...netip.Addr) {
 }
 
 func (c *cache) putAgent(id string, value []byte, _ int64) error {
-	_, err := c.putNode(agentPrefix+id, value) // the owner of a node's key may not close ports for the endpoints of all others
+	r, err := c.putNode(agentPrefix+id, value)
+	if err == nil && c.nodes.restPorts[agentPrefix+id] != r.REST {
+		c.nodes.restPorts[agentPrefix+id] = r.REST
+		c.hostDirty = true
+	}
 	return err
 }
 
 func (c *cache) putMaster(id string, value []byte, _ int64) error {
-	ports, err := c.putNode(masterPrefix+id, value)
-	for _, port := range ports {
+	r, err := c.putNode(masterPrefix+id, value)
+	if err != nil {
+		return err
+	}
+	for _, port := range append(r.Ports, r.Port) {
 		if _, known := c.nodes.masterPorts[port]; !known {
 			c.nodes.masterPorts[port] = struct{}{}
 			c.hostDirty = true
 		}
 	}
-	return err
+	return nil
 }
 
-// putNode stores the addresses of a registry entry, and returns its ports.
-func (c *cache) putNode(key string, value []byte) (ports []uint16, err error) {
-	var r struct {
-		HostAddr  string
-		Port      uint16
-		Ports     []uint16
-		Addresses []netip.Addr
-	}
+// registered is what the cache reads of a registry entry.
+type registered struct {
+	HostAddr  string
+	Port      uint16
+	Ports     []uint16
+	REST      uint16
+	Addresses []netip.Addr
+}
+
+// putNode stores the addresses of a registry entry.
+func (c *cache) putNode(key string, value []byte) (r registered, err error) {
 	if err := json.Unmarshal(value, &r); err != nil {
-		return nil, err
+		return r, err
 	}
 	address, err := parseMachine(r.HostAddr)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if c.nodes.reached[key] != address {
 		c.nodes.reached[key] = address
@@ -102,7 +113,7 @@ func (c *cache) putNode(key string, value []byte) (ports []uint16, err error) {
 	}
 	// Addresses of one host only: a zone may be any text, and the host's rules contain these addresses as text.
 	c.setNode(key, slices.DeleteFunc(addresses, func(a netip.Addr) bool { return !pipeline.OfOneHost(a) })...)
-	return append(r.Ports, r.Port), nil
+	return r, nil
 }
 
 // parseMachine parses the control address of a registry entry.
@@ -178,6 +189,7 @@ func (c *cache) ageNodes(now time.Time) (next time.Time) {
 		delete(c.nodes.vanished, key)
 		delete(c.nodes.addresses, key)
 		delete(c.nodes.reached, key)
+		delete(c.nodes.restPorts, key)
 		c.hostDirty = true
 	}
 	return next
@@ -214,5 +226,19 @@ func (n nodes) reachedAt() []netip.Addr {
 
 // ends returns the tunnel addresses of other nodes.
 func (n nodes) ends() []netip.Addr { return slices.SortedFunc(maps.Keys(n.peers), netip.Addr.Compare) }
+
+// agentPorts returns where the REST servers of agents are that do not have the default port. A port is closed at the
+// addresses of its own machine only: who has a node's key may not close ports of others.
+func (n nodes) agentPorts() (all []netip.AddrPort) {
+	for key, port := range n.restPorts {
+		for _, a := range n.addresses[key] {
+			if port != 0 {
+				all = append(all, netip.AddrPortFrom(a, port))
+			}
+		}
+	}
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all)
+}
 
 func (n nodes) ports() []uint16 { return slices.Sorted(maps.Keys(n.masterPorts)) }

@@ -15,10 +15,11 @@ import (
 // address: the port of the tunnels, in which the VNI alone identifies the tenant of a packet; ports of other
 // tunnels at the cluster's machines; and the control ports of the cluster.
 type Closed struct {
-	VXLANPort uint16       // UDP, at any address
-	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
-	Nodes     []netip.Addr // of the cluster's machines
-	Own       []uint16     // TCP, open to endpoints; like Ports and VXLANPort they cannot be host ports
+	VXLANPort uint16           // UDP, at any address
+	Ports     []uint16         // TCP, at the addresses of this host and at Nodes
+	Nodes     []netip.Addr     // of the cluster's machines
+	Agents    []netip.AddrPort // TCP, of agents of other machines whose port is none of Ports
+	Own       []uint16         // TCP, open to endpoints; like Ports and VXLANPort they cannot be host ports
 }
 
 // Holds reports whether the host needs a port itself, so that it cannot be a host port.
@@ -31,6 +32,7 @@ func (c Closed) Holds(p mastercfg.HostPort) bool {
 func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts, members.ports))))
 	c.Own = slices.Concat(c.Own, access.HealthPorts)
+	c.Agents = slices.Concat(c.Agents, access.AgentPorts)
 	c.Nodes = slices.Concat(c.Nodes, access.Nodes, members.nodes)
 	slices.SortFunc(c.Nodes, netip.Addr.Compare)
 	c.Nodes = slices.Compact(c.Nodes)
@@ -54,9 +56,11 @@ func (m *Manager) readClosed(access agent.HostAccess) Closed {
 
 // Names of our sets.
 const (
-	setPorts  = "control-ports"
-	setNodes  = "nodes"
-	setNodes6 = "nodes6"
+	setPorts   = "control-ports"
+	setNodes   = "nodes"
+	setNodes6  = "nodes6"
+	setAgents  = "agents"
+	setAgents6 = "agents6"
 )
 
 func (c Closed) sets() []set {
@@ -71,7 +75,15 @@ func (c Closed) sets() []set {
 			nodes6.elements = append(nodes6.elements, node.String())
 		}
 	}
-	return []set{ports, nodes, nodes6}
+	agents, agents6 := set{name: setAgents, kind: "ipv4_addr . inet_service"}, set{name: setAgents6, kind: "ipv6_addr . inet_service"}
+	for _, a := range c.Agents {
+		if element := fmt.Sprint(a.Addr(), " . ", a.Port()); a.Addr().Is4() {
+			agents.elements = append(agents.elements, element)
+		} else {
+			agents6.elements = append(agents6.elements, element)
+		}
+	}
+	return []set{ports, nodes, nodes6, agents, agents6}
 }
 
 // foreignTunnels are ports of tunnels that other software may use on a machine of the cluster: VXLAN-GPE, Geneve,
@@ -104,5 +116,7 @@ func (c Closed) rulesThere() chain {
 		{knftables.Concat("ip6 daddr @"+setNodes6, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
 		{knftables.Concat("ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 		{knftables.Concat("ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+		{knftables.Concat("ip daddr . tcp dport @"+setAgents, "drop"), "agents of other nodes"},
+		{knftables.Concat("ip6 daddr . tcp dport @"+setAgents6, "drop"), "agents of other nodes"},
 	})}.fromAllEndpoints()
 }
