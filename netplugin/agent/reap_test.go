@@ -96,7 +96,7 @@ func TestAPortThatBelongsToSomethingByNowStays(t *testing.T) {
 	store.put(blueState...)
 	const stored, claimed, alone = "web.blue-1", "web.blue-new", "web.blue-gone"
 	agent := startAgent(t, store.db, driver, func(c *Config) { c.ReapInterval, c.ReapGrace = time.Hour, time.Hour })
-	eventually(t, "the state is read", func() error { return agent.Ready() })
+	agent.awaitReady(t)
 	agent.mu.Lock()
 	agent.held.claimed[claimed] = struct{}{}
 	agent.mu.Unlock()
