@@ -14,3 +14,9 @@ var IsGone = isGone
 
 // UndoMissed undoes an attachment that was found to be gone.
 var UndoMissed = (*Server).undoMissed
+
+// Abandon deletes an endpoint of this node that no container uses.
+var Abandon = (*Server).abandon
+
+// SameEndpoint tells whether an endpoint is that of a container.
+var SameEndpoint = sameEndpoint

@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -102,6 +103,26 @@ func TestACheckpointOfAnEarlierReleaseIsCompleted(t *testing.T) {
 	node.Start(t)
 	fakenode.Eventually(t, "the records are in the checkpoint", func() bool { return reflect.DeepEqual(read()["stored"], complete["stored"]) })
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
+}
+
+// What netmaster says of an endpoint that is announced again may be about one that has come up elsewhere, or has other addresses.
+func TestAnAnnouncedEndpointIsTheOneOfTheContainer(t *testing.T) {
+	want := mastercfg.ConfigEP{Host: "node1", IPAddress: "10.1.0.2", IPv6Address: "fd01::2"}
+	for name, c := range map[string]struct {
+		have mastercfg.CfgEndpointState
+		same bool
+	}{
+		"the same":             {mastercfg.CfgEndpointState{HomingHost: "node1", IPAddress: "10.1.0.2", IPv6Address: "fd01::2"}, true},
+		"in another form":      {mastercfg.CfgEndpointState{HomingHost: "node1", IPAddress: "10.1.0.2", IPv6Address: "fd01:0::2"}, true},
+		"on another node":      {mastercfg.CfgEndpointState{HomingHost: "node2", IPAddress: "10.1.0.2", IPv6Address: "fd01::2"}, false},
+		"at another address":   {mastercfg.CfgEndpointState{HomingHost: "node1", IPAddress: "10.1.0.3", IPv6Address: "fd01::2"}, false},
+		"at another one of v6": {mastercfg.CfgEndpointState{HomingHost: "node1", IPAddress: "10.1.0.2", IPv6Address: "fd01::3"}, false},
+		"without IPv6":         {mastercfg.CfgEndpointState{HomingHost: "node1", IPAddress: "10.1.0.2"}, false},
+	} {
+		if err := k8splugin.SameEndpoint(c.have, want); c.same != (err == nil) || err != nil && !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestAContainerWhoseAddressIsTakenMeanwhileStaysAndIsReported(t *testing.T) {
@@ -269,6 +290,11 @@ func TestAnEndpointThatIsBegunIsNotReclaimed(t *testing.T) {
 	node := fakenode.NewNode(t)
 	config := node.Config()
 	config.Labels = withPorts{"one": {{Protocol: "tcp", Port: 54323, To: 80}}}
+	stored := mastercfg.CfgEndpointState{ID: podEndpoint, NetID: "default-net.default", EndpointID: "pod",
+		IPAddress: "10.1.0.9", MacAddress: "02:02:0a:01:00:09", HomingHost: fakenode.HostLabel}
+	if err := node.Cluster.Place(stored); err != nil { // of a container that had the name before
+		t.Fatal(err)
+	}
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	config.HoldsPort = func(mastercfg.HostPort) bool { // it is asked before the checkpoint is written
 		close(begun)
@@ -289,6 +315,11 @@ func TestAnEndpointThatIsBegunIsNotReclaimed(t *testing.T) {
 	<-begun
 	if err := server.Reclaim(t.Context(), podEndpoint); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), podEndpoint) {
 		t.Errorf("reclaim of an endpoint that is begun: %v", err)
+	}
+	former := k8splugin.Attachment{Endpoint: stored, Port: drivers.Port{EndpointID: podEndpoint, HostLink: "vvgone"},
+		Network: mastercfg.CfgNetworkState{Tenant: "default", NetworkName: "default-net"}}
+	if err := k8splugin.Abandon(server, t.Context(), former); err != nil || !knows(t, node, podEndpoint) {
+		t.Errorf("an endpoint that is begun is deleted as one that nobody uses: %v", err)
 	}
 	close(goOn)
 	if err := <-answered; err != nil {

@@ -117,6 +117,20 @@ func TestChangesThatWereNotWrittenAreTakenAgain(t *testing.T) {
 	}
 }
 
+// A policy that tells pods apart moves none of them: what is admitted of their connections follows from the policy's own change.
+func TestASelectorThatSplitsAClassMovesNoPod(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPolicy("all", Policy{Subject: PodSelector{Namespace: "shop"}, Tier: Isolating, In: true})
+	e.SetPod("shop", "db", Pod{Labels: map[string]string{"app": "db"}})
+	e.SetPod("shop", "web", Pod{Labels: map[string]string{"app": "web"}})
+	b.write(e)
+	e.SetPolicy("db", Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", "db")}, Tier: Isolating, In: true})
+	if moved := b.write(e); moved || b.pods["shop/db"] == b.pods["shop/web"] {
+		t.Errorf("moved %v, classes %v", moved, b.pods)
+	}
+}
+
 // The record of a class that changes while it is written says something else than what holds now: agents are not told of the class yet.
 func TestAClassThatChangesWhileItIsWrittenIsNotKnownYet(t *testing.T) {
 	e, b := New(), newBook()

@@ -59,6 +59,21 @@ func TestATenantThatComesBackIsListed(t *testing.T) {
 	}
 }
 
+// A node for which other tenants are permitted now lists again, as it sees more or less; one that joins again for the same ones does not.
+func TestANodeListsAgainWhenOtherTenantsArePermitted(t *testing.T) {
+	x := newIndex(nil, nil)
+	for i, step := range []struct {
+		tenants []string
+		times   int
+	}{{[]string{"blue"}, 1}, {[]string{"blue"}, 1}, {[]string{"blue", "red"}, 2}, {[]string{"red"}, 3}, {nil, 4}, {nil, 4}} {
+		joined := mastercfg.Joined{Host: "h1", Key: "k", Tenants: step.tenants}
+		x.take(mirror.Event{Key: mastercfg.NodePrefix + "h1", Value: []byte(text(t, joined))}, int64(i+1))
+		if got := x.lossesOf("h1", time.Now()).times; got != step.times {
+			t.Errorf("step %d, for %q: listed again %d times, want %d", i, step.tenants, got, step.times)
+		}
+	}
+}
+
 // A node all of whose tenants were deleted sees none, while one that was limited to none sees all.
 func TestANodeWithoutATenantLeftSeesNone(t *testing.T) {
 	x := newIndex(nil, nil)

@@ -243,6 +243,35 @@ func TestDriverIsToldWhoExists(t *testing.T) {
 	}
 }
 
+// A store that no netmaster has set up yet says nothing of what was lost with the one before: what is kept of that stays until it is.
+func TestWhatIsKeptDoesNotExpireBeforeTheStoreIsSetUp(t *testing.T) {
+	now := time.Now()
+	h := newHeld(false)
+	h.absent[epKey("web.blue-2")], h.absent[mastercfg.GlobalConfigKey] = now.Add(-time.Hour), now.Add(-time.Hour)
+	if keys, next := h.expired(now); len(keys) > 0 || !next.IsZero() {
+		t.Errorf("%q expire, the next at %s", keys, next)
+	}
+	delete(h.absent, mastercfg.GlobalConfigKey)
+	if keys, _ := h.expired(now); !slices.Equal(keys, []string{epKey("web.blue-2")}) {
+		t.Errorf("%q expire when it is set up", keys)
+	}
+}
+
+// While the store cannot be read nobody can say what it lacks.
+func TestNothingIsAnnouncedWhileTheStoreIsAway(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, soon)
+	a.awaitReady(t)
+	const lost = "web.blue-lost"
+	a.Hold(Attachment{Endpoint: mastercfg.CfgEndpointState{ID: lost, NetID: "web.blue"}})
+	expectUnannounced(t, a, lost)
+	store.stop()
+	expectUnannounced(t, a)
+	store.start()
+	expectUnannounced(t, a, lost)
+}
+
 func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)

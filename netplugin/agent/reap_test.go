@@ -89,3 +89,21 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	driver.use(pod, false)
 	expectPorts(t, driver, "the pod is gone")
 }
+
+// A port that was found alone may belong to something when it comes to its removal: an ADD has just made it, or its endpoint has come.
+func TestAPortThatBelongsToSomethingByNowStays(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	const stored, claimed, alone = "web.blue-1", "web.blue-new", "web.blue-gone"
+	agent := startAgent(t, store.db, driver, func(c *Config) { c.ReapInterval, c.ReapGrace = time.Hour, time.Hour })
+	agent.awaitReady(t)
+	agent.mu.Lock()
+	agent.held.claimed[claimed] = struct{}{}
+	agent.mu.Unlock()
+	for _, id := range []string{stored, claimed, alone} {
+		port := drivers.Port{EndpointID: id, HostLink: "vvport" + id}
+		driver.ports[id] = port
+		agent.reapPort(t.Context(), port)
+	}
+	expectPorts(t, driver, "the one that is alone is removed", stored, claimed)
+}

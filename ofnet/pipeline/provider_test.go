@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
@@ -47,6 +49,38 @@ func TestWhoComesFromOutsideMayHaveOtherProviders(t *testing.T) {
 			}
 		}
 		c.served(db1, at, web1, web2)
+	}
+}
+
+// Who is served is who is of the kind and in one of the ranges, whichever of both is the smaller one.
+func TestARangeOfClientsMayBeLargerOrSmallerThanThoseThatAreServed(t *testing.T) {
+	sources := []netip.Prefix{prefix("10.0.0.0/8"), prefix("192.0.2.0/28"), prefix("fd00::/8")}
+	for of, want := range map[netip.Prefix][]netip.Prefix{
+		{}:                        sources[:2],
+		prefix("10.1.0.0/16"):     {prefix("10.1.0.0/16")},
+		prefix("192.0.2.0/24"):    {sources[1]},
+		prefix("198.51.100.0/24"): nil,
+		prefix("192.0.2.4/30"):    {prefix("192.0.2.4/30")},
+		prefix("0.0.0.0/0"):       sources[:2],
+	} {
+		var w Wants
+		p := ServicePort{Address: external, Sources: sources}
+		p.admit(&w, of, 100, func(priority uint16, m ...openflow.FieldMatch) flowBuilder { return at(tableRouter, priority, m...) })
+		var admitted []openflow.Match
+		for _, f := range w.Flows {
+			if dropped := f.Goto == tableDrop; dropped != (f.Priority == 100) {
+				t.Errorf("%s: %+v", of, f)
+			} else if !dropped {
+				admitted = append(admitted, f.Match)
+			}
+		}
+		var wanted []openflow.Match
+		for _, source := range want {
+			wanted = append(wanted, openflow.Match{familyOf(source.Addr()).src(source)})
+		}
+		if diff := cmp.Diff(wanted, admitted); diff != "" {
+			t.Errorf("%s: %s", of, diff)
+		}
 	}
 }
 
