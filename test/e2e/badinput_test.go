@@ -113,8 +113,8 @@ func badInput(s story) {
 	}
 }
 
-// keysOfMasters is what is in the store, by key and hash, but for the records of agents about their own nodes:
-// they write those a while after a pod is there.
+// keysOfMasters returns the store's keys with hashes, except for the records of agents about their own nodes: they
+// write those a while after a pod has started.
 func (s story) keysOfMasters() string {
 	s.Helper()
 	all, err := s.bed.Keys(s.ctx, mastercfg.Root)
@@ -174,7 +174,7 @@ func silentClients(s story) {
 	}
 }
 
-// besideSilent tells how long a client takes beside silent ones.
+// besideSilent returns how long a client takes beside silent ones.
 func (s story) besideSilent() time.Duration {
 	s.Helper()
 	leader := s.leader()

@@ -26,7 +26,7 @@ type badNeighbour struct {
 	told    string // why there is no session
 }
 
-// Addresses of machines that are not what they should be.
+// Addresses of machines that are not proper neighbours.
 const (
 	noRouter = "198.18.5.24" // nobody listens there
 	babbler  = "198.18.5.25"
@@ -128,7 +128,7 @@ func failingSessionsAreNamed(s story) {
 const (
 	bgpPort = 179
 	second  = "/run/netns/second" // where its network is, on the machine outside
-	// garbageSize is how much is said that is no BGP.
+	// garbageSize is how many bytes are sent that are no BGP.
 	garbageSize = 10_000
 	// checkFailed is the exit code of netctl check when something is wrong.
 	checkFailed = 9
@@ -182,7 +182,7 @@ func (s story) garbage(network, from string) {
 	}
 }
 
-// isNamed waits until inspection, check and the node's log name a neighbour without a session, and why there is none.
+// isNamed waits until inspection, check and the node's log name a neighbour without a session, and the reason.
 func (s story) isNamed(b badNeighbour) {
 	s.Helper()
 	node := s.bed.Nodes[0]

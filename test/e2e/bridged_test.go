@@ -114,7 +114,7 @@ func (s story) ipv6Of(p *testbed.Pod) netip.Addr {
 	return netip.MustParsePrefix(fields[2]).Addr()
 }
 
-// broadcast sends datagrams to everybody and compares how many the pods take.
+// broadcast sends broadcast datagrams and compares how many the pods receive.
 func (s story) broadcast(from *testbed.Pod, want map[*testbed.Pod]int) {
 	s.Helper()
 	before := map[*testbed.Pod]int{}

@@ -163,7 +163,7 @@ func (s story) endpointOf(etcd *clientv3.Client, pod *testbed.Pod) (record maste
 	return record
 }
 
-// allIsWell tells what netctl finds wrong.
+// allIsWell returns the faults that netctl finds.
 func (s story) allIsWell() error {
 	out, err := s.bed.Netctl(s.ctx, "check")
 	if err != nil {

@@ -109,8 +109,8 @@ const (
 	hostUplink6, hostRouter6 = "2001:db8:113::5", "2001:db8:113::fe"
 )
 
-// hostOnUplink gives a host addresses on its first uplink, and all its ways out. The router outside knows
-// that external addresses of services are there.
+// hostOnUplink gives a host its addresses on its first uplink, and all its routes. The external router has routes
+// to the external addresses of services by it.
 func (s story) hostOnUplink(n *testbed.Node) {
 	s.Helper()
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `

@@ -15,8 +15,8 @@ import (
 const clockRight = 150 * time.Second
 
 // TestLongAClusterServesAfterItsClocksWereSet sets the clocks of running daemons of a closed cluster ahead by more
-// than certificates last, of all, or of the leader's machine or a node alone, and right again: what was signed
-// meanwhile begins in days or years. Pods go on.
+// than the life of certificates, of all, or of the leader's machine or a node alone, and right again: certificates
+// signed meanwhile begin in days or years. Pods go on.
 func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 	testkit.TakesLong(t)
 	const day = 24 * time.Hour

@@ -73,7 +73,7 @@ func nothingWasRefused(t *testing.T, bed *testbed.Bed) {
 	}
 }
 
-// confined tells what is wrong with how a daemon runs.
+// confined returns how a daemon's process differs from the wanted one.
 func confined(n *testbed.Node, daemon string, want []string) error {
 	process := n.Netmaster()
 	if daemon == "netplugin" {

@@ -67,7 +67,7 @@ func corruptValues(s story) {
 	s.soon(shortly, func() error { return reports(successor, "netmaster", unreadable...) })
 }
 
-// reports tells which keys a daemon of a node has not complained about.
+// reports returns an error for keys that a daemon of a node has not complained about.
 func reports(n *testbed.Node, daemon string, keys ...string) error {
 	log, err := os.ReadFile(n.LogFile(daemon))
 	if err != nil {

@@ -19,7 +19,7 @@ var counterChapters = []chapter{
 // pings is how many are sent each time.
 const pings = 20
 
-// counts is what agents tell at /inspect/counters.
+// counts is the answer of agents at /inspect/counters.
 type counts struct {
 	Rules     map[string]contivmodel.RuleCounters
 	Endpoints map[string]contivmodel.EndpointCounters
@@ -64,7 +64,7 @@ func trafficIsCounted(s story) {
 	}
 }
 
-// ping sends pings and tells how many were answered.
+// ping sends pings and returns how many were answered.
 func (s story) ping(from, to *testbed.Pod) int {
 	s.Helper()
 	out, err := from.Run(s.ctx, "sh", "-c", fmt.Sprintf("ping -c %d -i 0.01 -W 1 -n %s || true", pings, to.IP))

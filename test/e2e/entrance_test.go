@@ -101,8 +101,8 @@ func hostsReachAService(s story) {
 	s.pings(near, outsideVIP)
 }
 
-// worldHasIPv6 gives the machine outside, behind the host, an address of IPv6 as well, and the host as its way to
-// others.
+// worldHasIPv6 gives the machine outside, behind the host, an IPv6 address as well, and default routes by the
+// host.
 func (s story) worldHasIPv6(host *testbed.Node) {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `

@@ -32,7 +32,7 @@ const (
 	stormRounds = 3
 )
 
-// Meters by what they guard: the number of each is one of these, and that of the port.
+// Meters by what they guard: the number of each is the sum of one of these and the port's.
 const (
 	ofAnswers = 0
 	ofNames   = 196_864
@@ -113,7 +113,7 @@ func (f flooded) goesOn() {
 	}
 }
 
-// nothingWaits tells which sockets of a node have something to read: its switch's, its name server's.
+// nothingWaits returns an error for a socket of a node with unread packets: its switch's, its name server's.
 func (f flooded) nothingWaits(n *testbed.Node) error {
 	const sockets = "ss -0uw -anHO; ip netns exec contiv-dns-vxlan ss -u -anHO"
 	out, err := n.Run(f.ctx, "sh", "-ec", sockets)

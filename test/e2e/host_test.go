@@ -175,7 +175,7 @@ func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr 
 	return address
 }
 
-// hostReaches tells what keeps a host from reaching a pod.
+// hostReaches returns why a host does not reach a pod.
 func hostReaches(ctx context.Context, from *testbed.Node, to *testbed.Pod) error {
 	return hostReachesAt(ctx, from, to, to.IP)
 }
@@ -192,7 +192,7 @@ func hostReachesAt(ctx context.Context, from *testbed.Node, to *testbed.Pod, add
 	return nil
 }
 
-// pinged tells what keeps a machine from reaching an address.
+// pinged returns why a machine does not reach an address.
 func pinged(ctx context.Context, run func(context.Context, ...string) (string, error), address netip.Addr) error {
 	_, err := run(ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
 	return err
@@ -293,8 +293,8 @@ func theHostForwardsIPv6(s story) {
 	}
 }
 
-// labBehind makes a network namespace behind a host until the story is over, and says how what it sends is matched, of
-// each version of IP.
+// labBehind makes a network namespace behind a host until the story is over, and returns the matches of its
+// packets, for each IP family.
 func (s story) labBehind(host *testbed.Node) [2]string {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `

@@ -86,7 +86,7 @@ func slowReaders(s story) {
 	}
 }
 
-// besideSlow tells how long others wait at most while clients read slowly. Pods are called so, and a number.
+// besideSlow returns the longest wait of other clients while some read slowly. Names of pods begin with pods.
 func (s story) besideSlow(pods string) (longest time.Duration) {
 	s.Helper()
 	n := s.leader()
@@ -132,7 +132,7 @@ func (s story) besideSlow(pods string) (longest time.Duration) {
 
 // readSlowly expects an answer, and reads it a byte a second.
 func readSlowly(conn net.Conn, path string) error {
-	for began := time.Now(); time.Since(began) < slowTime; <-time.After(time.Second) { // the pace is what is tried out
+	for began := time.Now(); time.Since(began) < slowTime; <-time.After(time.Second) { // the pace is under test
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -49,7 +49,7 @@ func calmly(flows ...[]flow) []flow {
 	return all
 }
 
-// connections are one with everybody that flows go to, and where they begin.
+// connections returns a connection for each flow, from its source to its destination, except for fresh ones.
 func connections(flows []flow) (all []flow) {
 	for _, f := range flows {
 		if f.fresh {
@@ -207,8 +207,8 @@ func (s story) providers(network, vip string, client, other *testbed.Pod) distur
 	}}
 }
 
-// hostsAreOutside gives hosts addresses on their uplinks, and the machine outside one beside them; it
-// takes the first node for external addresses of services.
+// hostsAreOutside gives hosts addresses on their uplinks, and the machine outside one beside them; it routes
+// external addresses of services to the first node.
 func (s story) hostsAreOutside() {
 	s.Helper()
 	for i, n := range s.bed.Nodes {

@@ -101,7 +101,7 @@ func (s story) manySpeakers() (control func(number int, order ...string)) {
 	dir, err := os.MkdirTemp("", "bird")
 	s.must(err)
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s.must(os.Chmod(dir, 0o755)) // they give up their rights before they read
+	s.must(os.Chmod(dir, 0o755)) // they drop their privileges before they read
 	var all strings.Builder
 	for i := range manyNeighbours + 1 {
 		var routes strings.Builder

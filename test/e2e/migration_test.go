@@ -32,7 +32,7 @@ func stepsOfThePage(t *testing.T) steps {
 	return all
 }
 
-// take gives the commands of a step, once.
+// take returns the commands of a step, and removes it.
 func (s story) take(all steps, title string) string {
 	s.Helper()
 	commands, found := all[title]

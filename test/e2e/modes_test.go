@@ -49,7 +49,7 @@ const (
 	dualStack = "-s 10.1.7.0/24 -g " + lanRouter4 + " " + onlyIPv6
 )
 
-// takesOn makes the cluster one of the landscape. In routed VLANs nodes are routers; no other one is there.
+// takesOn sets up the cluster for the landscape. In routed VLANs nodes are routers; there are no others.
 func (s story) takesOn(l landscape) {
 	s.Helper()
 	if l.mode == "bridge" {
@@ -87,7 +87,7 @@ func (l landscape) switchName() string {
 	return map[string]string{"vxlan": "contivVxlanBridge", "vlan": "contivVlanBridge"}[l.encap]
 }
 
-// wire is the link of a node to the others, and the UDP port for which datagrams to echoPort are there.
+// wire returns the link of a node to the others, and the UDP port of datagrams to echoPort on it.
 func (l landscape) wire() (device, port string) {
 	if l.encap == "vlan" {
 		return testbed.UplinkName(1), echoPort
@@ -134,7 +134,7 @@ func anAddressMoves(s story, l landscape) {
 	s.must(reaches(s.ctx, third, moved)) // and no other pod answers for it
 }
 
-// podsWithIPv6Only have a router where the mode gives them one.
+// podsWithIPv6Only have a router in modes with one.
 func podsWithIPv6Only(s story, l landscape) {
 	s.lan(l, onlyIPv6)
 	var pods []*testbed.Pod
@@ -305,7 +305,7 @@ END`)
 	s.must(err)
 }
 
-// table is named as the link, but for what is no letter or digit.
+// table returns the link's name, with other characters for all but letters and digits.
 func (e ear) table() string { return strings.NewReplacer("-", "_", ".", "_").Replace(e.link) }
 
 // heard returns how many frames an ear has counted.

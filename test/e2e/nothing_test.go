@@ -113,7 +113,7 @@ ip -n stranger link set lo up`)
 	})
 }
 
-// controlPort is one that a node has open for everybody, so that a scan which sees nothing is noticed.
+// controlPort is open for all on a node, so that a scan which sees nothing is noticed.
 const controlPort = 33333
 
 // controls has a node listen there.
@@ -135,8 +135,8 @@ func (l listener) isRefused() bool {
 	return strings.HasPrefix(l.Plain, "HTTP/1.") && strings.Contains(l.Plain, " 40") && strings.Contains(strings.ToLower(l.Plain), "https")
 }
 
-// scan connects to all ports of an address.
-// A pod has so many new connections a second, so what is dropped is asked for again, as TCP does after 1 and 3 seconds.
+// scan connects to all ports of an address. A pod's rate of new connections is limited, so dropped attempts are
+// repeated, as TCP does after 1 and 3 seconds.
 func (s story) scan(n *testbed.Node, address string, run func(context.Context, ...string) (string, error), flags ...string) (open map[int]listener) {
 	s.Helper()
 	began := time.Now()

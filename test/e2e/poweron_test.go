@@ -97,7 +97,7 @@ func (s story) sandboxes(name string) (pods []*testbed.Pod) {
 	return pods
 }
 
-// afterPowerOn tries until it succeeds, also later than it should, and tells when that was.
+// afterPowerOn tries until it succeeds, also later than it should, and logs when that was.
 func (s story) afterPowerOn(on time.Time, what string, try func() error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 4*powerOn)
 	defer cancel()

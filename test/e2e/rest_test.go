@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// answer is what a server said to a request.
+// answer is a server's response.
 type answer struct {
 	status int
 	body   string

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongTheStoreGoesBackUnderLivingPods restores a backup, as docs/operations.md says.
+// TestLongTheStoreGoesBackUnderLivingPods restores a backup by the commands of docs/operations.md.
 func TestLongTheStoreGoesBackUnderLivingPods(t *testing.T) {
 	testkit.TakesLong(t)
 	tell(t, 3, []chapter{

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// leafLife is how long certificates are good for here; they are renewed after half of it.
-	// CONTIV_TEST_LEAF_LIFE says another time, for a look at less.
+	// leafLife is the life of certificates here; they are renewed after half of it. CONTIV_TEST_LEAF_LIFE sets
+	// another one, for a shorter check.
 	leafLife = time.Minute
 	// renewals are awaited of each certificate, and as many lives are lived, and as many steps as replace the
 	// authorities.
@@ -100,7 +100,7 @@ func (s story) replaceCertificates(life time.Duration) {
 	s.pause(time.Until(began.Add(renewals * life)))
 }
 
-// now logs what has happened, and when.
+// now logs an event with its time.
 func (s story) now(what string, args ...any) {
 	s.Helper()
 	s.Logf("%s %s", time.Now().UTC().Format(logTime), fmt.Sprintf(what, args...))
@@ -134,7 +134,7 @@ func (s story) newShown() shown {
 	return all
 }
 
-// renewed looks at what each shows now, and tells which has not had so many renewals yet.
+// renewed looks at all present certificates, and returns an error for holders with fewer renewals than that.
 func (all shown) renewed(s story, times int) error {
 	now, err := s.serials()
 	if err != nil {
@@ -168,7 +168,7 @@ func (s story) serials() (map[string][]string, error) {
 		}
 		all[address] = []string{cert.SerialNumber.Text(16)}
 	}
-	// The leader asks all others what they have counted; they ask it all the time.
+	// The leader asks all others for their counts; they send it requests all the time.
 	if _, err := s.bed.Netctl(s.ctx, "security", "report"); err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func (s story) runAt(o outsider, r outsideRouter) *runningRouter {
 	dir, err := os.MkdirTemp("", r.name)
 	s.must(err)
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s.must(os.Chmod(dir, 0o755)) // routers give up their rights before they read
+	s.must(os.Chmod(dir, 0o755)) // routers drop their privileges before they read
 	file := filepath.Join(dir, "config")
 	s.must(os.WriteFile(file, []byte(r.config), 0o644))
 	if r.install != "" {

@@ -75,7 +75,7 @@ func aServiceFollowsLabels(s story) {
 	s.refused(clients[1])
 }
 
-// container tells the leading netmaster what happened to the container of a pod.
+// container reports an event of a pod's container to the leading netmaster.
 func (s story) container(event string, pod *testbed.Pod, labels map[string]string) {
 	s.Helper()
 	endpoint, _ := s.endpointCounts(pod)
@@ -135,8 +135,8 @@ func (s story) servedAt(vip string, clients []*testbed.Pod, pods ...string) {
 	})
 }
 
-// alwaysServedBy expects that soon all that a client asks is answered by the same provider, and
-// tells by which, for TCP and UDP.
+// alwaysServedBy expects that soon all requests of a client are answered by the same provider, and returns it, for
+// TCP and UDP.
 func (s story) alwaysServedBy(client *testbed.Pod) (providers map[string]string) {
 	s.Helper()
 	s.soon(shortly, func() error {

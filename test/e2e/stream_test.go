@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// streamReport is what the probe says about a stream.
+// streamReport is the probe's report on a stream.
 type streamReport struct {
 	Sent     int     `json:"sent"`
 	Lost     int     `json:"lost"`
@@ -55,11 +55,11 @@ func (f flow) pace() time.Duration { return cmp.Or(f.every, time.Millisecond) }
 
 func (f flow) target() string { return net.JoinHostPort(f.to.String(), cmp.Or(f.port, echoPort)) }
 
-// logTime is how the logs of nodes tell the time.
+// logTime is the format of times in the logs of nodes.
 const logTime = "2006-01-02T15:04:05.000Z"
 
-// during sends a datagram per millisecond to another pod for as long as something
-// happens, and gives how many never came back.
+// during sends a datagram per millisecond to another pod for as long as happens runs, and returns how many never
+// came back.
 func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	s.Helper()
 	return s.whileFlowing([]flow{{name: "stream-" + from.Name, from: from, to: to.IP}}, happens)[0]

@@ -107,8 +107,7 @@ func rowsAreRemoved(s story) {
 	s.isGuardedAgain(late, back)
 }
 
-// foreignRows are what the database says about the bridge of the underlay and
-// its ports, without the counters.
+// foreignRows returns the database's rows of the underlay's bridge and its ports, without the counters.
 func foreignRows(ctx context.Context, n *testbed.Node) (string, error) {
 	var all strings.Builder
 	var errs []error

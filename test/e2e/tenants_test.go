@@ -179,8 +179,8 @@ type forgery struct {
 	ipSrc, ipDst   netip.Addr
 }
 
-// forge sends datagrams to the echo port and tells how many the target took. A
-// question asked behind them has been answered by then.
+// forge sends datagrams to the echo port and returns how many the target received: an answered request behind them
+// shows that they have arrived.
 func (s story) forge(from, target *testbed.Pod, f forgery) int {
 	s.Helper()
 	before := s.forgedDatagrams(target)
@@ -197,7 +197,7 @@ func (s story) forge(from, target *testbed.Pod, f forgery) int {
 	return s.forgedDatagrams(target) - before
 }
 
-// forgedDatagrams counts what the server in a pod has noted down.
+// forgedDatagrams counts the forged datagrams in the log of a pod's server.
 func (s story) forgedDatagrams(pod *testbed.Pod) int {
 	s.Helper()
 	log, err := os.ReadFile(pod.Node.LogFile(pod.Name))

@@ -175,7 +175,7 @@ func theUplinksMTUIsThatOfPods(s story, l landscape, mtu int) {
 		s.pings(a, "-M", "do", "-s", strconv.Itoa(mtu-headers), address)
 	}
 	if l.mode == "bridge" || mtu == largest {
-		return // there is no router, or nothing that it could tell
+		return // without a router, or ICMP errors to expect
 	}
 	for _, pod := range []*testbed.Pod{a, b} {
 		_, err := pod.Run(s.ctx, "ip", "link", "set", "eth0", "mtu", strconv.Itoa(largest))

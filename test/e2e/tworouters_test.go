@@ -147,7 +147,7 @@ const (
 const silentRouter = 3 * time.Second
 
 // twoRoutersShare has the first node speak with two routers that have the same routes, and expects that the
-// connections of its pod go by both, or by the one that is there.
+// connections of its pod use both, or the remaining one.
 func twoRoutersShare(s story, first, second outsideRouter) {
 	s.makeWorld()
 	machine := s.makeSecond()
@@ -225,8 +225,8 @@ func worldPorts() (ports []string) {
 // million.
 const fewest = 20
 
-// goBy waits until just these routers share all connections of the pod, of both versions of IP, and tells how long
-// it took.
+// goBy waits until exactly these routers share all connections of the pod, of both IP families, and returns how
+// long it took.
 func (w twoWays) goBy(limit time.Duration, routers ...int) time.Duration {
 	w.Helper()
 	return w.soon(limit, func() error {
@@ -286,7 +286,7 @@ func (w twoWays) begun(world string) (counts [2]int) {
 	return counts
 }
 
-// open begins connections of both versions of IP until some go by each router, and tells by which each one does.
+// open opens connections of both IP families until some use each router, and returns the router of each.
 func (w twoWays) open() (flows []flow, by []int, streams []*testbed.Process) {
 	w.Helper()
 	for _, world := range []string{world4, world6} {

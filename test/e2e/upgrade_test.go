@@ -102,8 +102,8 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 4) })
 }
 
-// withoutSizes makes agents do without the actions that the version before cannot read
-// in dumps of flows, as the operations page says.
+// withoutSizes makes agents do without the actions that the version before cannot parse in dumps of flows, as on
+// the operations page.
 func (s story) withoutSizes() {
 	s.Helper()
 	for _, n := range s.bed.Nodes {

@@ -21,7 +21,7 @@ var kinds = []kind{
 	{protocol: "udp", port: "8", shut: true},
 }
 
-// sctpPort is no other protocol's, as the probe tells targets from each other by address and port.
+// sctpPort is no other protocol's, as the probe distinguishes targets by address and port.
 const sctpPort = "9"
 
 // question is what a pod asks at an address.
@@ -60,7 +60,7 @@ func (w *world) reachable(from, to *worldPod, a netip.Addr) bool {
 	return from.tenant == to.tenant || w.routedVLANs()
 }
 
-// answer is what the pod says, if all packets pass that it takes.
+// answer returns the pod's answer, or "" unless all packets of the exchange pass.
 func (w *world) answer(from, to *worldPod, a netip.Addr, protocol string) string {
 	there := passing{from: from, to: to, src: from.like(a), dst: a}
 	back := passing{from: to, to: from, src: a, dst: from.like(a)}

@@ -49,7 +49,7 @@ type worldRule struct {
 	port, priority     int
 }
 
-// worldPod is a pod that is to be, and its addresses and MTU when it is there.
+// worldPod is a pod of the model, with its addresses and MTU once it runs.
 type worldPod struct {
 	name, tenant, network, group string
 	provides                     bool

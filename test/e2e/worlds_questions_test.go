@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fares expects that soon all pods get the answers that the oracle says, and no others.
+// fares expects that soon all pods get exactly the answers of the oracle.
 func (w inhabited) fares(when string) {
 	w.Helper()
 	targets := w.targets()

@@ -94,7 +94,7 @@ func (w *world) provided(s worldService, from *worldPod, q question) (all []stri
 	return all
 }
 
-// provide makes a pod a provider of its services, or ends that: its container is no longer what they select, or stops.
+// provide makes a pod a provider of its services, or ends that: its container has other labels, or stops.
 func (w inhabited) provide(p *worldPod, is bool) {
 	w.Helper()
 	if p.provides == is {
