@@ -78,7 +78,7 @@ func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
 	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 500, "permissive before")
 	b.want("", "POST", mastercfg.SecurityPath+"/relax", "", 500, "nothing to relax")
 
-	// Not from elsewhere: anybody could say to be the admin.
+	// Not from elsewhere: any client could claim to be the admin.
 	r := httptest.NewRequest("POST", mastercfg.SecurityPath+"/init", nil)
 	r.RemoteAddr = "10.1.1.1:4000"
 	w := httptest.NewRecorder()
