@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// judge holds all that users saw and wrote against what they might.
+// judge compares all that users saw and wrote with their rights.
 func (c *tenancy) judge(since int64, within time.Duration) {
 	c.Helper()
 	rights := c.rightsSince(since)

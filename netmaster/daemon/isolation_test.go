@@ -63,11 +63,10 @@ type tenancy struct {
 	masters []*mortal
 	seen    []sight
 	ends    []ending
-	removed map[string][]time.Time // by user: when a role was taken away
+	removed map[string][]time.Time // by user: when a role was removed
 }
 
-// sight is an answer, or a line of a watch, or a write: what a user could do only if he had a right in a tenant at
-// some revision.
+// sight is an answer, or a line of a watch, or a write: possible only with a right in a tenant at some revision.
 type sight struct {
 	user, tenant, what string
 	from, to           int64
@@ -397,7 +396,7 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 // rebindEvery is the time between two changes of roles.
 const rebindEvery = 100 * time.Millisecond
 
-// rebind gives and takes roles until all is done.
+// rebind grants and revokes roles until all is done.
 func (c *tenancy) rebind() {
 	random := rand.New(rand.NewPCG(2, 2))
 	given := map[string]string{} // user and tenant -> id of the binding

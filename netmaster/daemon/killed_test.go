@@ -103,7 +103,7 @@ func bear(t *testing.T, o order) *mortal {
 	return m
 }
 
-// ask is what it answers in plain HTTP, and with which status; 0: there is no answer.
+// ask returns its answer in plain HTTP, and the status; 0: there is no answer.
 func (m *mortal) ask(path string) (code int, answer string) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	resp, err := client.Get("http://" + m.Addr + path)

@@ -206,7 +206,7 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 		})
 	}
 	netmastersOnly(t, all, nodes[0])
-	nodes[1].shut() // it returns with what is on its disk
+	nodes[1].shut() // it is restarted with its data on disk
 	all[1].security.TokenFile = ""
 	nodes[1] = all[1].start(t)
 	haveVotes(t, nodes)

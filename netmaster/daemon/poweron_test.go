@@ -32,7 +32,7 @@ func TestLongAClusterComesBackAfterThirtyDaysWithinSeconds(t *testing.T) {
 	}
 }
 
-// comesBack tells after which time a cluster serves that was switched off, and after which a fresh one did.
+// comesBack returns the time until a cluster serves that was switched off, and the time of a fresh one.
 func comesBack(t *testing.T) (took, fresh time.Duration) {
 	store := storetest.Open(t)
 	began := time.Now()

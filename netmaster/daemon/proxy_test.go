@@ -164,7 +164,7 @@ func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	}
 }
 
-// A client has to notice that the leader has not said everything.
+// A client has to notice that the leader's answer is incomplete.
 func TestAnAnswerThatIsCutOffDoesNotLookWhole(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("half of "))

@@ -117,7 +117,7 @@ func TestAuthoritiesThatDoNotSignYetAreNotSwitchedTo(t *testing.T) {
 	}
 }
 
-// rotate does a step at a netmaster that leads, when everybody knows the one before it.
+// rotate does a step at the leader, once all parties have the result of the former one.
 func rotate(t *testing.T, at *node, step pki.Step) {
 	t.Helper()
 	var done mastercfg.Rotation
@@ -159,8 +159,8 @@ func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T
 	testkit.Eventually(t, time.Minute, "the other one has them, too", func() bool { return second.daemon.certificates.authorities().Hash() == now })
 }
 
-// The key that seals secrets is replaced while all netmasters run: a follower is given the new one
-// before it is used, and what is sealed then opens there.
+// The key that encrypts secrets is replaced while all netmasters run: a follower gets the new one before it is
+// used, and can decrypt with it.
 func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)

@@ -27,7 +27,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// secured runs a netmaster that gives the cluster authorities.
+// secured runs a netmaster that makes the cluster's CAs.
 func secured(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()

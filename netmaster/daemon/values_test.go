@@ -153,7 +153,7 @@ func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
 	}
 }
 
-// Values are not said to be plain before it was looked whether they are.
+// Values are not reported as plain before they have been checked.
 func TestATermBeginsWithValuesThatMayBeSealed(t *testing.T) {
 	storetest.Open(t)
 	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })

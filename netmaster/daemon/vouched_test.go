@@ -148,7 +148,7 @@ func plainMembers(t *testing.T, v *vouching, all []*seat) (nodes []*node) {
 	return nodes
 }
 
-// readyWith starts a netmaster again as its seat says now, and waits until it is ready.
+// readyWith starts a netmaster again with its seat's present settings, and waits until it is ready.
 func readyWith(t *testing.T, v *vouching, s *seat) *node {
 	n := v.start(t, s)
 	testkit.Eventually(t, time.Minute, s.member.Name+" is ready", func() bool {
