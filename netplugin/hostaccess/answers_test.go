@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// No policy judges what is for the host's own address on the link: it takes answers there, and nothing else, neither itself
-// nor for a host port.
+// No policy applies to packets to the host's own address on the link: it accepts answers there, and nothing else,
+// neither for itself nor for a host port.
 func TestEndpointsAnswerTheHostAndBeginNothing(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

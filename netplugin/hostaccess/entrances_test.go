@@ -58,7 +58,7 @@ table inet proxy {
 }
 END`
 
-// Kubernetes says by which addresses it knows a node. One that it does not know has its own.
+// Kubernetes reports the addresses of a node. A node that it does not know has its own.
 func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing.T) {
 	primary := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 	own, network := netip.MustParseAddr("198.51.100.1"), netip.MustParsePrefix("203.0.113.0/24")
@@ -166,7 +166,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 		// Cluster addresses.
 		{"", "tcp", "10.96.0.80", "80", "172.19.255.254"},
 		{"", "tcp", "fd00:96::80", "80", "fd63:6f6e:7469:7601::fffe"},
-		// Endpoints of this node are not the host: rules judge them.
+		// Endpoints of this node are not the host: rules apply to them.
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	})

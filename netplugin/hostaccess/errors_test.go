@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the
-// second one: an echo reply, or a datagram from a port to port 4789.
+// tooBig sends an ICMP error "too big" to the first address, which quotes a packet from there to the second one:
+// an echo reply, or a datagram from a port to port 4789.
 const tooBig = `
 import ipaddress, socket, struct, sys
 to, peer, port = ipaddress.ip_address(sys.argv[1]), ipaddress.ip_address(sys.argv[2]), int(sys.argv[3])
@@ -47,7 +47,7 @@ else:
     s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
 s.sendto(packet, (sys.argv[1], 0))`
 
-// refused sends a datagram from a port to another, and says how often that was refused.
+// refused sends a datagram from a port to another, and prints how it was refused.
 const refused = `
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
@@ -122,7 +122,7 @@ done`)
 // errors. Pods send none about packets between hosts, as they cannot send from the address of a host.
 func TestHostsAreToldOfErrorsByInfraNetworks(t *testing.T) {
 	testkit.NeedsMachine(t)
-	other := fakenode.NewNamespace(t) // another host, and a pod, which sends what has no other source
+	other := fakenode.NewNamespace(t) // another host, and a pod, which sends packets without another source
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1") })
 	run(t, "set -- "+other+`
 ip link add contivh1 type veth peer name eth0 netns "$1"

@@ -125,8 +125,8 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// A process that has just started does not know the switch's ports. What the one before leads to pods is not taken
-// away then.
+// A process that has just started does not know the switch's ports. The routes to pods of its predecessor are not
+// removed then.
 func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	away := errors.New("the switch is away")
 	var err error

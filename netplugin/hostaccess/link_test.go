@@ -97,8 +97,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// Where a machine of the cluster is, or what is on another link, stays where the host has it, also if a route of
-// ours led there before.
+// Routes to machines of the cluster, and to networks on other links, stay the host's, also if a route of ours led
+// there before.
 func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add other type bridge; ip addr add 192.0.2.1/24 dev other; ip -6 addr add fd00:7::1/64 dev other nodad; ip link set other up; ip route add default via 192.0.2.254; ip route add 203.0.113.0/26 via 192.0.2.9")

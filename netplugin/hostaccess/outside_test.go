@@ -166,7 +166,7 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	}
 }
 
-// Kubernetes' own proxy drops what is invalid. Our image has nft without what shows such a condition of iptables.
+// Kubernetes' own proxy drops invalid packets. The nft of our image cannot show such a condition of iptables.
 func TestRulesWhoseConditionsAreNotShownAreNotInTheWay(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -401,14 +401,14 @@ func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	run(t, "nft flush ruleset")
 	looks("somebody has removed the rules", true)
 	node.networks = nil
-	clear(m.joined) // there is no netmaster to give the endpoint back to
+	clear(m.joined) // without a netmaster to release the endpoint
 	looks("the network is gone", false)
 	node.networks = []agent.HostNetwork{network}
 	looks("it is back", true)
 	if node.open {
 		t.Error("the host had its interface again before the rules")
 	}
-	// An agent that is started again finds rules of a version that did not judge these networks.
+	// A restarted agent finds rules of a version without rules for these networks.
 	run(t, "nft flush ruleset; nft add table inet contiv; nft add chain inet contiv closed-here '{ type filter hook input priority filter; }'; nft add rule inet contiv closed-here iifname != contivh0 accept")
 	m = New(m.Config)
 	looks("another agent", true)
