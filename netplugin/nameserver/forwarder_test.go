@@ -20,7 +20,7 @@ import (
 
 var someone = netip.MustParseAddr("169.254.0.10")
 
-// upstream is a name server that does as a test says.
+// upstream starts a name server with a test's handler.
 func upstream(t testing.TB, serve func(w dns.ResponseWriter, m *dns.Msg)) netip.AddrPort {
 	t.Helper()
 	packets, streams := sockets(t)
@@ -68,7 +68,7 @@ func askWhole(t *testing.T, f *Forwarder, asker netip.Addr, q dns.Question) (ans
 	return find(t.Context())
 }
 
-// told is an answer in text.
+// told returns an answer in text.
 func told(a answer, err error) string {
 	if err != nil {
 		return err.Error()

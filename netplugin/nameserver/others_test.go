@@ -144,8 +144,8 @@ func gist(m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, ", ")
 }
 
-// Pods hear what the servers outside say, whosever they are, by UDP and TCP, the first time and from what is kept,
-// however long it is.
+// Pods get the answers of external servers, of any make, by UDP and TCP, the first time and from the cache, of any
+// length.
 func TestLongServersOfOthersAreAskedForPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for name := range others {

@@ -125,7 +125,7 @@ func startSlow(t *testing.T, after time.Duration, network string) *slowServer {
 	t.Cleanup(func() { close(s.ended) })
 	f, now := NewForwarder(Fixed(s.upstream)), time.Now()
 	f.patience = slowPatience
-	f.cache.now = func() time.Time { return now } // what has failed is kept
+	f.cache.now = func() time.Time { return now } // failures stay cached
 	s.Server, s.address = start(t, exampleZones(t), f, inBlue)
 	return s
 }

@@ -20,7 +20,8 @@ type lateServer struct {
 	asked atomic.Int32
 }
 
-// startLate starts one for each time; they give up what is unanswered when the test ends. A negative time: it is silent.
+// startLate starts one server for each time; they drop unanswered questions when the test ends. A negative time:
+// it is silent.
 func startLate(t *testing.T, after ...time.Duration) (servers []*lateServer, upstreams Upstream) {
 	t.Helper()
 	ended := make(chan struct{})

@@ -41,7 +41,7 @@ func (z *Zones) set(o any) {
 	}
 }
 
-// remove takes away what has an id.
+// remove removes the object with an id.
 func (z *Zones) remove(id string) {
 	z.RemoveNetwork(id)
 	z.RemoveEndpoint(id)
@@ -135,7 +135,7 @@ func TestATenantIsAnsweredFromItsOwnNames(t *testing.T) {
 		{"red", "providers.shop.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
 		{"red", "providers.shop.red.contiv.internal.", dns.TypeA, "NXDOMAIN"},
 
-		// Nothing of another tenant, not even that it is there.
+		// Nothing of another tenant, not even its existence.
 		{"red", "front.", dns.TypeA, "10.1.1.9"},
 		{"red", "shop.", dns.TypeA, "NXDOMAIN"},
 		{"red", "web1.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
