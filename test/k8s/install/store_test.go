@@ -75,7 +75,7 @@ func (i installation) founding(old, now string) {
 	i.must(os.WriteFile(path, []byte(changed), 0o644))
 }
 
-// applyMembers applies the manifests, and returns when netmasters are as these say.
+// applyMembers applies the manifests, and returns when netmasters are rolled out.
 func (i installation) applyMembers() {
 	i.Helper()
 	i.kubectl("apply", "--kustomize", i.Installation("three"))
