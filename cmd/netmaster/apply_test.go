@@ -61,7 +61,7 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	once.Wait()
 	working.Go(func() {
 		resp, err := http.Post("http://"+p.addr+"/api/v1/apply", "application/json", bytes.NewReader(manyNetworks(networks)))
-		if err == nil { // it was killed too late, which the journal tells below
+		if err == nil { // it was killed too late, which the journal shows below
 			resp.Body.Close()
 		}
 	})

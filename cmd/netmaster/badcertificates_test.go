@@ -75,7 +75,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// signs makes a certificate of node h1 that counts, but for what is changed in it.
+// signs makes a valid certificate of node h1, except for the changes.
 func (a authority) signs(change ...func(*x509.Certificate)) tls.Certificate {
 	a.Helper()
 	key := newKey(a.T)

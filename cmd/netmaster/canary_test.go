@@ -29,7 +29,7 @@ var examples = map[string]map[string]any{
 	"Bgp": {"hostname": "h9", "routerip": "192.0.2.9/24", "as": "65001", "neighbor": "192.0.2.1", "neighbor-as": "65002"},
 }
 
-// canaries are random texts, by what they are a secret of.
+// canaries are random texts, by the kind of secret.
 type canaries map[string]string
 
 func (c canaries) new(of string) string {
@@ -139,7 +139,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		}
 		places[name] = string(text)
 	}
-	c.kill() // what it has written stays
+	c.kill() // its files stay
 	places["its log"] = c.log.String()
 	if !strings.Contains(places["its log"], "level=debug") {
 		t.Error("the log is not that of debugging")
@@ -228,7 +228,7 @@ func (c *closedOne) netctl() string {
 	return out.String()
 }
 
-// contents is what is in a file, or in all files of a folder.
+// contents returns the content of a file, or of all files of a folder.
 func contents(path string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {

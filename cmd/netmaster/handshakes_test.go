@@ -132,7 +132,7 @@ func left(t *testing.T, handshakes, atOnce int) {
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
-// goroutines is how many the process has, as its metrics say.
+// goroutines returns the number of goroutines in the process's metrics.
 func (c *closedOne) goroutines() int {
 	c.Helper()
 	found := goroutinesLine.FindStringSubmatch(c.byRoot("GET", "/metrics", ""))

@@ -235,7 +235,7 @@ func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	if err := all[first].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = all[first].cmd.Wait() // killed, as it says
+	_ = all[first].cmd.Wait() // returns that it was killed
 	leader(t, within(ttl), rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	serves(t, rest[0])

@@ -74,7 +74,7 @@ func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 		told, err = os.ReadFile(filepath.Join(c.dir, "audit.log"))
 		return err == nil && strings.Contains(string(told), `"key":"`+mastercfg.JoinPath+`"`) && strings.Contains(string(told), `"status":403`) && strings.Contains(string(told), `"status":200`)
 	})
-	c.kill() // what it has written stays
+	c.kill() // its files stay
 	if told, err = os.ReadFile(filepath.Join(c.dir, "audit.log")); err != nil {
 		t.Fatal(err)
 	}
