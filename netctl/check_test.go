@@ -16,8 +16,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// startCluster is a netmaster that says how a cluster is doing, and an agent
-// of its nodes that answers by path.
+// startCluster starts a netmaster that reports a status, and an agent of its nodes that answers by path.
 func startCluster(t *testing.T, status contivmodel.Status, agent map[string]string) (url, agentPort string) {
 	t.Helper()
 	return startClusterWithLists(t, status, agent, nil)

@@ -23,7 +23,7 @@ type fakeMaster struct {
 	posted  string                        // body of the last post
 	plain   bool                          // answer errors as old servers do
 	denied  []string                      // segments that the caller may not see
-	oper    any                           // run-time data of what is inspected; nil: two endpoints
+	oper    any                           // run-time data of inspected objects; nil: two endpoints
 }
 
 func startFake(t *testing.T) (*fakeMaster, string) {

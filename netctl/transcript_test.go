@@ -57,7 +57,7 @@ type conversation struct {
 	url, socket string
 }
 
-// replay carries out the commands of a session and returns it with what they wrote.
+// replay carries out the commands of a session and returns it with their output.
 func (c conversation) replay(text string) string {
 	var out strings.Builder
 	input := ""
@@ -180,7 +180,7 @@ func TestEveryCommandAndFlagIsInASession(t *testing.T) {
 	}
 }
 
-// noteUse notes which command a line is of, and the flags it gives.
+// noteUse records the command of a line, and its flags.
 func noteUse(used map[string]map[string]bool, line []string) {
 	known := nothingTyped(rootCommand(nil, io.Discard, io.Discard))
 	known.read(line)

@@ -26,7 +26,7 @@ import (
 type closedMaster struct {
 	url    string
 	all    pki.Authorities
-	named  atomic.Value // authorities that it says are its, PEM
+	named  atomic.Value // its list of its CAs, PEM
 	logins atomic.Int32 // that have reached it
 	denies atomic.Bool  // whatever password
 	lists  atomic.Int32 // requested after a login
