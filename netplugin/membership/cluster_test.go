@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// cluster is a netmaster in small: it signs what it is asked to.
+// cluster is a minimal netmaster: it signs all requests.
 type cluster struct {
 	testing.TB
 	by       pki.Authorities
