@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// closedMaster is a netmaster of a cluster with authorities, which takes one password.
+// closedMaster is a netmaster of a cluster with CAs, which takes one password.
 type closedMaster struct {
 	url    string
 	all    pki.Authorities
@@ -120,7 +120,7 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	wantOutcome(t, "logout", m.by(t, "logout", ""), outcome{stdout: "Logged out of " + m.url + "\n"})
 	wantOutcome(t, "without the pin", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 
-	// An authority that is to replace it is known before it signs.
+	// A CA that is to replace it is known before it signs.
 	m.named.Store(inPEMOf(m.all) + inPEMOf(other.all))
 	wantOutcome(t, "two authorities", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 	stored, err := credentials.Load(credentials.File())
@@ -173,7 +173,7 @@ func TestALoginAtSomeServersCountsThere(t *testing.T) {
 	}
 }
 
-// ownRoots is a file of authorities that the system is to know. As a program reads them once, the test runs in
+// ownRoots is a file of CAs that the system is to know. As a program reads them once, the test runs in
 // another one, and has run when it is empty.
 func ownRoots(t *testing.T) (file string) {
 	t.Helper()
@@ -189,7 +189,7 @@ func ownRoots(t *testing.T) (file string) {
 	return ""
 }
 
-// Of the netmasters of a cluster one shows a certificate of the cluster's authority, another one that operators
+// Of the netmasters of a cluster one shows a certificate of the cluster's CA, another one that operators
 // have brought: both are known, whichever is named first, and neither by what the other is known by.
 func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
 	roots := ownRoots(t)

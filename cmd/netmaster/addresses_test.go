@@ -27,7 +27,7 @@ func configured(t *testing.T, args ...string) (config daemon.Config, err error) 
 	return config, cmd.Run(t.Context(), append([]string{"netmaster"}, args...))
 }
 
-// A manifest does not know which version of IP the address of its node is of.
+// A manifest does not know which IP family the address of its node is of.
 func TestTheManifestStartsNetmasterAtANodeOfEitherVersionOfIP(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/kubernetes/base/netmaster.yaml")
 	if err != nil {

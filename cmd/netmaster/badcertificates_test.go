@@ -49,7 +49,7 @@ func authorityIn(t *testing.T, dir string, role pki.Role) authority {
 	return authority{t, all[role].Certificate, pair.PrivateKey.(crypto.Signer), all.Cluster()}
 }
 
-// another is an authority of the same names with another key, which signed itself.
+// another is a CA of the same names with another key, which signed itself.
 func (a authority) another() authority {
 	a.Helper()
 	key := newKey(a.T)
@@ -236,7 +236,7 @@ func (c *closedOne) hasWrittenDown(name, from, reason string) {
 	}
 }
 
-// tellsNoSecret looks for the keys of the authorities.
+// tellsNoSecret looks for the keys of the CAs.
 func (c *closedOne) tellsNoSecret(name, text string) {
 	c.Helper()
 	keys, err := filepath.Glob(filepath.Join(c.dir, "pki", "*.key"))

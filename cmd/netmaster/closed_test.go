@@ -83,7 +83,7 @@ func (c *closedOne) from(address string) *http.Client {
 	return client
 }
 
-// clientFrom is a client over TLS whose requests come from an address of the loopback, for servers of an authority.
+// clientFrom is a client over TLS whose requests come from an address of the loopback, for servers of a CA.
 func clientFrom(address string, pool *x509.CertPool) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{

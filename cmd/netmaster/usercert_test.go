@@ -100,7 +100,7 @@ func TestUsersHaveCertificates(t *testing.T) {
 	if left, err := os.ReadFile(filepath.Join(root.home, "ca.pem")); err != nil || string(left) != others {
 		t.Errorf("the authorities of another cluster: %q, %v", left, err)
 	}
-	formerly := append(slices.Clone(c.ca), c.ca...) // as while the authorities are replaced
+	formerly := append(slices.Clone(c.ca), c.ca...) // as while the CAs are replaced
 	if err := os.WriteFile(filepath.Join(root.home, "ca.pem"), formerly, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (b *bench) step(who, step string) contivmodel.SecurityStatus {
 	return said
 }
 
-// closing is an open bench whose leader can make authorities, and has an audit log.
+// closing is an open bench whose leader can make CAs, and has an audit log.
 func closing(t *testing.T) (b *bench, logged func() []audit.Entry) {
 	t.Helper()
 	var all pki.Authorities

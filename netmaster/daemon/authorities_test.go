@@ -155,7 +155,7 @@ func TestANetmasterWithThreeListenersEnds(t *testing.T) {
 	n.shut()
 }
 
-// One that follows does not use the authorities that it has made itself when another has
+// One that follows does not use the CAs that it has made itself when another has
 // founded the cluster meanwhile.
 func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
 	_, p := served(t)

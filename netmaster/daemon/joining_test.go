@@ -35,7 +35,7 @@ func tokenFile(t *testing.T, socket, role string) string {
 	return path
 }
 
-// newcomer runs a netmaster without authorities, which is to join with a token.
+// newcomer runs a netmaster without CAs, which is to join with a token.
 func newcomer(t *testing.T, name, token string) *node {
 	t.Helper()
 	return run(t, func(c *Config) {
@@ -43,7 +43,7 @@ func newcomer(t *testing.T, name, token string) *node {
 	})
 }
 
-// A netmaster joins through one that follows, leads with the authorities of its cluster
+// A netmaster joins through one that follows, leads with the CAs of its cluster
 // when the one that gave them is gone, and does so again after a restart without the token.
 func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	storetest.Open(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// storeCert is a certificate of a netmaster by the authority of the store.
+// storeCert is a certificate of a netmaster by the CA of the store.
 func storeCert(t *testing.T, by *pki.Authority) tls.Certificate {
 	t.Helper()
 	return certificate(t, by, identity.Identity{Kind: identity.Master, Name: "x"}, x509.ExtKeyUsageClientAuth, time.Now())
@@ -163,7 +163,7 @@ func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 }
 
 // An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after
-// the other, which changes nothing, and when they have authorities their members speak TLS, one after the other.
+// the other, which changes nothing, and when they have CAs their members speak TLS, one after the other.
 // Nothing is lost.
 func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 	testkit.TakesLong(t)
@@ -232,7 +232,7 @@ func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	end()
 }
 
-// In a store of three the authorities are replaced while it is written to; one that was away meanwhile is let in again
+// In a store of three the CAs are replaced while it is written to; one that was away meanwhile is let in again
 // when it has a token of now.
 func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	testkit.TakesLong(t)

@@ -176,7 +176,7 @@ func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
 	}
 }
 
-// An open cluster gets its authorities while it serves.
+// An open cluster gets its CAs while it serves.
 func TestAnOpenClusterGetsAuthoritiesWhileItServes(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := founding(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Netmasters replace their authorities without a restart: the one that follows is handed
+// Netmasters replace their CAs without a restart: the one that follows is handed
 // those of each step before the next one is done, and one that was away catches up.
 func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)

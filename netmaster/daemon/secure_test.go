@@ -129,7 +129,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 		t.Errorf("with the certificate: %d %s", code, answer)
 	}
 
-	// The next netmaster on this directory serves with the same authorities.
+	// The next netmaster on this directory serves with the same CAs.
 	n.shut()
 	again := run(t, func(c *Config) { c.Security = Security{Dir: cfg.Dir, Secure: true, Name: "m1"} })
 	leader(t, again)
@@ -164,7 +164,7 @@ var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r))
 })
 
-// served serves a handler as netmaster does, with authorities.
+// served serves a handler as netmaster does, with CAs.
 func served(t *testing.T) (addr string, p *certificates) {
 	t.Helper()
 	return servedBy(t, func(p *certificates) verifier { return p })
@@ -178,7 +178,7 @@ func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, 
 	return l.Addr().String(), p
 }
 
-// founded are certificates of a netmaster that has made the authorities, and a listener at the loopback.
+// founded are certificates of a netmaster that has made the CAs, and a listener at the loopback.
 func founded(t testing.TB) (*certificates, net.Listener) {
 	t.Helper()
 	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// bed is a store with the authorities of a cluster.
+// bed is a store with the CAs of a cluster.
 type bed struct {
 	testing.TB
 	db   *objdb.DB // past all gates

@@ -86,7 +86,7 @@ router bgp 65100
 	},
 }
 
-// With TCP MD5, both versions of IP over one session, whichever version that is of, and restarts of either side.
+// With TCP MD5, both IP families over one session, of either family, and restarts of either side.
 func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)

@@ -193,7 +193,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 			}
 		}
 	}
-	// Where they are at the primary addresses, another one of the host has none, nor one of a version of IP that
+	// Where they are at the primary addresses, another one of the host has none, nor one of an IP family that
 	// Kubernetes does not know.
 	run(t, "ip addr add 203.0.113.9/24 dev toworld")
 	in.at = New(Config{}).nodePortsAt([]netip.Addr{netip.MustParseAddr("203.0.113.1")})

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Machines behind a link of the host: a node, another one, and a stranger, of each version of IP.
+// Machines behind a link of the host: a node, another one, and a stranger, of each IP family.
 const (
 	hostEnd, hostEnd6         = "192.0.2.1", "2001:db8::1"
 	nodeEnd, nodeEnd6         = "192.0.2.2", "2001:db8::2"

@@ -46,7 +46,7 @@ func start(t testing.TB) *cluster {
 	return startWith(t, by)
 }
 
-// startWith is start with authorities that there are.
+// startWith is start with CAs that there are.
 func startWith(t testing.TB, by pki.Authorities) *cluster {
 	t.Helper()
 	c := &cluster{TB: t, by: by}

@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// joined is the node h1 of a cluster with these authorities.
+// joined is the node h1 of a cluster with these CAs.
 func joined(t *testing.T, by pki.Authorities) *membership.Member {
 	t.Helper()
 	dir := t.TempDir()

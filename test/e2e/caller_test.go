@@ -151,7 +151,7 @@ func (s story) goesOn(c *caller) {
 	})
 }
 
-// authorityOf is what servers of a cluster with authorities are known by, as a netmaster's machine has it.
+// authorityOf is what servers of a cluster with CAs are known by, as a netmaster's machine has it.
 func (s story) authorityOf(n *testbed.Node) *x509.CertPool {
 	s.Helper()
 	text, err := n.Run(s.ctx, "cat", "/var/lib/contiv/pki/api-ca.crt")

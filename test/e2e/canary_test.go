@@ -34,7 +34,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 	}
 	startDaemons(t, ctx, bed, "--log-level", "DEBUG")
 
-	var pin string // of the cluster's authorities
+	var pin string // of the cluster's CAs
 	secrets := map[string]string{"password of the sessions": canary(), "password": canary()}
 	for _, role := range []string{"master", "node"} {
 		token, err := other.Run(ctx, "cat", "/run/contiv/token-"+role)

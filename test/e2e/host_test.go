@@ -155,7 +155,7 @@ func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	}
 }
 
-// hostAddress is a host's address in an infra network, of a version of IP as ip(8) has it.
+// hostAddress is a host's address in an infra network, of an IP family as ip(8) has it.
 func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr {
 	s.Helper()
 	var address netip.Addr

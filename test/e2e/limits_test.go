@@ -23,7 +23,7 @@ const (
 	twentyMbps = 20 * 1024 * 1024 / 1000
 )
 
-// aProfileLimits looks at packets of both versions of IP, where they arrive and on their way between nodes.
+// aProfileLimits looks at packets of both IP families, where they arrive and on their way between nodes.
 func aProfileLimits(s story, l landscape) {
 	s.lan(l, dualStack)
 	s.netctlForNow("netprofile create -t blue --bandwidth 10Mbps --dscp 46 slow", "netprofile rm -t blue slow")
@@ -107,7 +107,7 @@ func (s story) passesAtOnce(from, to *testbed.Pod, burst int, rate float64, fill
 	}
 }
 
-// withoutLossOfBoth is withoutLoss for both versions of IP.
+// withoutLossOfBoth is withoutLoss for both IP families.
 func (s story) withoutLossOfBoth(from, to *testbed.Pod, happens func()) {
 	s.Helper()
 	flows := []flow{{name: "IPv4", from: from, to: to.IP}, {name: "IPv6", from: from, to: s.ipv6Of(to)}}
@@ -118,7 +118,7 @@ func (s story) withoutLossOfBoth(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// flows expects that what one pod floods another with arrives at a rate, by both versions of IP.
+// flows expects that what one pod floods another with arrives at a rate, by both IP families.
 func (s story) flows(from, to *testbed.Pod, want float64) {
 	s.Helper()
 	for _, address := range []netip.Addr{to.IP, s.ipv6Of(to)} {

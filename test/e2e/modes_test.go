@@ -70,7 +70,7 @@ func (s story) lan(l landscape, versions string) {
 	s.networkOn(l, "lan", lanVLAN, versions)
 }
 
-// networkOn makes a network of blue. On a bridged VLAN a router outside has the first address of each version of IP.
+// networkOn makes a network of blue. On a bridged VLAN a router outside has the first address of each IP family.
 func (s story) networkOn(l landscape, name string, vlan uint16, options string) {
 	s.Helper()
 	if l.encap == "vlan" {

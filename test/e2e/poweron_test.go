@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// offFor is how long the cluster is switched off: longer than any certificate is good for, but those of authorities.
+	// offFor is how long the cluster is switched off: longer than any certificate is good for, but those of CAs.
 	offFor = 30 * 24 * time.Hour
 	// powerOn is how long it may take until it serves, from when it is switched on.
 	powerOn = 15 * time.Second

@@ -28,7 +28,7 @@ const (
 )
 
 // TestLongCertificatesAreReplacedUnderLife has certificates of a minute in a cluster whose nodes
-// reach the state through netmasters, and then other authorities, while pods come and go, endpoints
+// reach the state through netmasters, and then other CAs, while pods come and go, endpoints
 // are made through each netmaster, tenants are watched at each, and datagrams pass. No request fails,
 // no watch ends, no datagram is lost and no process is another one at the end. What is lost in the same
 // life without any of that, if something is, was lost by the machine.
@@ -77,7 +77,7 @@ func lived(t *testing.T, within time.Duration, happens func(story)) {
 	}
 }
 
-// replaceCertificates returns when all have been renewed so often, and when the authorities are others.
+// replaceCertificates returns when all have been renewed so often, and when the CAs are others.
 func (s story) replaceCertificates(life time.Duration) {
 	s.Helper()
 	began, shown := time.Now(), s.newShown()

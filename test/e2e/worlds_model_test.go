@@ -30,7 +30,7 @@ var landscapes = []landscape{{"routing", "vxlan"}, {"bridge", "vxlan"}, {"bridge
 
 type worldNetwork struct {
 	tenant, name       string
-	subnet4, subnet6   netip.Prefix // invalid: the network has not this version of IP
+	subnet4, subnet6   netip.Prefix // invalid: the network has not this IP family
 	gateway4, gateway6 netip.Addr
 	tag                int
 }

@@ -16,7 +16,7 @@ type passing struct {
 	opens        bool
 }
 
-// like is the pod's address of the same version of IP.
+// like is the pod's address of the same IP family.
 func (p *worldPod) like(a netip.Addr) netip.Addr {
 	for _, own := range p.addresses {
 		if own.Is4() == a.Is4() {

@@ -11,7 +11,7 @@ type worldService struct {
 	addresses             []netip.Addr // one of IPv4, one of IPv6, or both
 }
 
-// newService has an address of each version of IP that its network has, but may do without IPv6 where there is
+// newService has an address of each IP family that its network has, but may do without IPv6 where there is
 // IPv4. Addresses of pods begin at the other end of the subnet.
 func (w *world) newService(n worldNetwork) worldService {
 	s := worldService{tenant: n.tenant, network: n.name, name: "s" + n.name}
@@ -47,7 +47,7 @@ func (w *world) serviceAt(from *worldPod, to netip.Addr) (found worldService, ok
 	return w.services[at], true
 }
 
-// providers of a service, at an address of the same version of IP as its own.
+// providers of a service, at an address of the same IP family as its own.
 func (w *world) providers(s worldService, of netip.Addr) (all []*worldPod) {
 	for _, p := range w.pods {
 		if p.provides && p.tenant == s.tenant && (w.mode == "routing" || p.network == s.network) && p.like(of).IsValid() {

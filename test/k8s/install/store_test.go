@@ -42,7 +42,7 @@ func (i installation) rewrite(old, now string) {
 }
 
 // plainMembers installs with members that speak plainly, in an enforced cluster. Netmasters of before founded such
-// ones, and these refuse to: the cluster is founded as an open one and gets its authorities, and the last step is what
+// ones, and these refuse to: the cluster is founded as an open one and gets its CAs, and the last step is what
 // one of before has written.
 func (i installation) plainMembers() {
 	i.patched("three")

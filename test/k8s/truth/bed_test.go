@@ -35,7 +35,7 @@ type bed struct {
 	answered map[string]bool // and clients back
 }
 
-// makePods makes the pods of the world, three on each node, with addresses of both versions of IP.
+// makePods makes the pods of the world, three on each node, with addresses of both IP families.
 func (b *bed) makePods(ctx context.Context) error {
 	const network = "both"
 	if _, err := b.Netctl(ctx, "network", "create", "--subnet", "10.200.0.0/16", "--gateway", "10.200.0.1",
