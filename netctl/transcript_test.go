@@ -22,7 +22,7 @@ import (
 //	! text               what it wrote to stderr
 //	= 5                  its exit code, unless 0
 //
-// "go test ./netctl -update" writes all but the first four anew.
+// "go test ./netctl -update" writes all but the first four again.
 
 func TestSessionsWithALiveNetmaster(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.session")
