@@ -23,7 +23,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// elsewhere is a listener whose connections come from one machine after another.
+// elsewhere is a listener with connections from one machine after another.
 type elsewhere struct {
 	net.Listener
 	machine *atomic.Pointer[net.TCPAddr]
@@ -87,7 +87,7 @@ func TestOneMachineDoesNotTakeTheHandshakesOfOthers(t *testing.T) {
 	const loud, other = "192.0.2.1", "192.0.2.2"
 	began, all := time.Now(), sync.WaitGroup{}
 	var refused atomic.Int32
-	for range 200 { // more than come at once and wait
+	for range 200 { // more than are admitted at once and wait
 		all.Go(func() {
 			for range 2 {
 				if b.greet(loud) != nil {
