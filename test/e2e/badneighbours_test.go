@@ -18,12 +18,12 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// badNeighbour is one that a node is to speak with, and cannot.
+// badNeighbour is a configured neighbour of a node that gets no session.
 type badNeighbour struct {
 	address string
 	as      int    // as configured at the node
 	config  string // of BIRD there; empty: it does not run
-	told    string // why there is no session
+	told    string // the reason in the report
 }
 
 // Addresses of machines that are not proper neighbours.
@@ -43,7 +43,7 @@ var badNeighbours = []badNeighbour{
 	{hanging, routerAS, "", "it has accepted a connection, and says nothing"},
 }
 
-// speaker is BIRD as the bad neighbour's router.
+// speaker returns BIRD as the bad neighbour's router.
 func (b badNeighbour) speaker() outsideRouter {
 	return outsideRouter{
 		name: "bird",

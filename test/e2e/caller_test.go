@@ -28,7 +28,7 @@ type caller struct {
 
 	mu     sync.Mutex
 	calls  int
-	again  int // attempts that another netmaster made good
+	again  int // attempts that succeeded at another netmaster
 	failed []string
 }
 
@@ -36,7 +36,7 @@ type caller struct {
 // is busy.
 const callLimit = 30 * time.Second
 
-// caller begins the calls, from a node, of one tenant; they end with the test.
+// caller starts the calls, from a node, for one tenant; they end with the test.
 func (s story) caller(from *testbed.Node, scheme string, known *x509.CertPool, token, tenant string) *caller {
 	s.Helper()
 	c := &caller{token: token, path: "/api/v1/tenants/" + tenant + "/", body: `{"tenantName":"` + tenant + `"}`, http: &http.Client{Timeout: 10 * time.Second,
@@ -151,7 +151,7 @@ func (s story) goesOn(c *caller) {
 	})
 }
 
-// authorityOf is what servers of a cluster with CAs are known by, as a netmaster's machine has it.
+// authorityOf returns the CA of a cluster's servers, from a netmaster's machine.
 func (s story) authorityOf(n *testbed.Node) *x509.CertPool {
 	s.Helper()
 	text, err := n.Run(s.ctx, "cat", "/var/lib/contiv/pki/api-ca.crt")

@@ -50,7 +50,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 	}
 	s.established()
 	s.user(other, pin, secrets)
-	s.must(founder.Netplugin().Kill()) // a next one reads them again
+	s.must(founder.Netplugin().Kill()) // its successor reads them again
 	s.must(founder.StartNetplugin("--log-level", "DEBUG"))
 	s.must(founder.WaitReady(ctx))
 	s.established()
@@ -98,7 +98,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 
 func canary() string { return "canary" + rand.Text()[:20] }
 
-// secretOf is the secret part of a token.
+// secretOf returns the secret part of a token.
 func secretOf(token string) string {
 	parts := strings.FieldsFunc(strings.TrimSpace(token), func(r rune) bool { return r == '_' || r == '.' })
 	if len(parts) < 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// serverOutside is the address of a machine that is no node, with servers: a network
-// namespace behind the host.
+// serverOutside makes a machine that is no node, with servers, and returns its address: a network namespace behind
+// the host.
 func (s story) serverOutside(host *testbed.Node, tcp, udp string) string {
 	s.Helper()
 	const address = "203.0.113.2"
@@ -57,7 +57,7 @@ func answering(ctx context.Context, pod *testbed.Pod, these, those []string) err
 	return nil
 }
 
-// timeout is how timeout(1) ends when nothing has answered: not even a refusal.
+// timeout is the exit code of timeout(1) without any answer: not even a refusal.
 const timeout = "124"
 
 // dialled returns the exit codes of connecting to each address/port.
@@ -98,7 +98,7 @@ func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 		return nil
 	})
 	for _, n := range s.bed.Nodes {
-		// A pod is its private address to its own host, and its host to others.
+		// A pod has its private address at its own host, and its host's at others.
 		sender := pod.Node.MgmtIP
 		if n == pod.Node {
 			sender = "172.19.0.0/16"

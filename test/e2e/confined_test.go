@@ -53,7 +53,7 @@ func TestLongStoriesOfDaemonsInTheSandboxOfTheirUnits(t *testing.T) {
 	}
 }
 
-// nothingWasRefused looks into the logs of the daemons for what the kernel did not let them do.
+// nothingWasRefused looks for refusals of the kernel in the logs of the daemons.
 func nothingWasRefused(t *testing.T, bed *testbed.Bed) {
 	t.Helper()
 	for _, n := range bed.Nodes {

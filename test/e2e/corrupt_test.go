@@ -15,7 +15,7 @@ var corruptionChapters = []chapter{
 	{"a pod whose record was corrupted is back when the record is", aRecordIsCorrupted},
 }
 
-// nonsense are values that are not what their keys promise.
+// nonsense are values that do not fit their keys.
 var nonsense = map[string]string{
 	"/contiv.io/state/nets/junk.blue":        `{"id":"junk.blue","subnetLen":"many"`,
 	"/contiv.io/state/eps/front.blue-junk":   `["not", "an", "endpoint"]`,
@@ -111,7 +111,7 @@ func aRecordIsCorrupted(s story) {
 	})
 }
 
-// newKey is the first key of a listing that an earlier one has not.
+// newKey returns the first key of a list that an earlier one lacks.
 func newKey(before, after string) string {
 	for line := range strings.Lines(after) {
 		if key, _, _ := strings.Cut(line, " "); !strings.Contains(before, key) {

@@ -75,8 +75,8 @@ func hostsJoinANetwork(s story) {
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 }
 
-// hostsJoinTwoNetworks has hosts in contivh1 and in an infra network of another name, which the first one's gateway
-// could lead to as well.
+// hostsJoinTwoNetworks has hosts in contivh1 and in an infra network of another name, to which the first one's
+// gateway could forward as well.
 func hostsJoinTwoNetworks(s story) {
 	const network = "contivVxGW"
 	s.tenant("blue")
@@ -141,8 +141,7 @@ func (s story) reachesHosts(from interface {
 	}
 }
 
-// isClosedTo expects that a pod does not get at what controls the cluster by the addresses that hosts have in the
-// infra network.
+// isClosedTo expects that a pod does not reach the control plane by the hosts' addresses in the infra network.
 func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
@@ -155,7 +154,7 @@ func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	}
 }
 
-// hostAddress is a host's address in an infra network, of an IP family as ip(8) has it.
+// hostAddress returns a host's address in an infra network, of an IP family in ip(8)'s notation.
 func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr {
 	s.Helper()
 	var address netip.Addr

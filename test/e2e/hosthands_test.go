@@ -104,7 +104,7 @@ func somebodyChangesTheHost(s story) {
 	}
 }
 
-// soonerThanAudits is less than the time between two looks at the host and the switch.
+// soonerThanAudits is less than the time between two audits of the host and the switch.
 const soonerThanAudits = 20 * time.Second
 
 // ownPicture prints our configuration of a host, without counters and numbers that may change.

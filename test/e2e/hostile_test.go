@@ -48,8 +48,7 @@ func foreignPages(s story) {
 	}
 }
 
-// from sends a request as a browser does for a page of some site: as text, so
-// that it need not ask before.
+// from sends a request as a browser does for a page of some site: as text, so that no preflight is needed.
 func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) (answer, error) {
 	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(r.body))
@@ -67,7 +66,7 @@ func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) 
 	return answer{res.StatusCode, string(text)}, err
 }
 
-// slowTime is how long answers are read, at a byte a second; meanwhile others ask slowAsks times.
+// slowTime is how long answers are read, at a byte a second; meanwhile others send slowAsks requests.
 const (
 	slowTime = 6 * time.Second
 	slowAsks = 12

@@ -73,7 +73,7 @@ const (
 	tenantPause   = 500 * time.Millisecond
 )
 
-// repeat does something again and again, and counts how often it was done.
+// repeat calls do repeatedly, and counts the calls.
 func (l *life) repeat(ctx context.Context, pause time.Duration, done *atomic.Int64, do func(count int) error) {
 	pace := time.NewTicker(pause)
 	defer pace.Stop()

@@ -150,7 +150,7 @@ const (
 	connectionGap   = 3 * time.Second
 )
 
-// lived expects that connections have carried all that was sent, without an interruption.
+// lived expects that connections have carried all data without an interruption.
 func (s story) lived(connections []flow, reports []streamReport) {
 	s.Helper()
 	for i, r := range reports {
@@ -196,7 +196,7 @@ func (s story) restartSwitches(flows []flow) (took []time.Duration) {
 	return took
 }
 
-// pause lets datagrams pass, or something be away, for a time.
+// pause waits while datagrams pass, or something is away.
 func (s story) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -214,7 +214,7 @@ func (s story) restartAgents(end func(*testbed.Process) error) {
 	}
 }
 
-// foreignFlow is one that no packet meets, which an audit removes.
+// foreignFlow is a flow that no packet matches, which an audit removes.
 const foreignFlow = "table=0,priority=65001,in_port=65001"
 
 // audited waits until the switches have been read from end to end: a foreign flow has been removed from each

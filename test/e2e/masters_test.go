@@ -21,7 +21,7 @@ var masterChapters = []chapter{
 	{"another one leads when the store's leader dies, too", bothLeadersAreKilled},
 }
 
-// TestLongLeadersAreReplacedInTime measures what docs/operations.md promises.
+// TestLongLeadersAreReplacedInTime measures the times in docs/operations.md.
 func TestLongLeadersAreReplacedInTime(t *testing.T) {
 	testkit.TakesLong(t)
 	tell(t, 3, []chapter{
@@ -118,7 +118,7 @@ func theLeaderIsKilled(s story) { s.killLeader(s.leader()) }
 
 func bothLeadersAreKilled(s story) { s.killLeader(s.leaderOfBoth()) }
 
-// leaderOfBoth is the leader, which leads the store, too.
+// leaderOfBoth returns the leader, after making it the store's leader, too.
 func (s story) leaderOfBoth() *testbed.Node {
 	s.Helper()
 	leader := s.leader()

@@ -104,7 +104,7 @@ func TestLongANodeMayHaveOneLinkForAll(t *testing.T) {
 	}
 }
 
-// hostEchoPort is where a host echoes connections, theirWorld an address that is reached by its way out.
+// hostEchoPort is where a host echoes connections, theirWorld an address beyond its egress.
 const (
 	hostEchoPort = "7007"
 	theirWorld   = "198.51.100.254"

@@ -60,13 +60,13 @@ func nothingIsSentToAgents(s story) {
 	s.sendsAgents(something, func() { s.refusedAt(client, lanVIP) })
 }
 
-// What switches may send agents.
+// Whether switches send packets to agents.
 const (
 	nothing   = false
 	something = true
 )
 
-// sendsAgents expects that while something happens switches send packets to agents, or none.
+// sendsAgents expects that while happens runs switches send packets to agents, or none.
 func (s story) sendsAgents(want bool, happens func()) {
 	s.Helper()
 	var watches []watch

@@ -20,8 +20,8 @@ func TestLongTheStoreGoesBackUnderLivingPods(t *testing.T) {
 	})
 }
 
-// rewind is how long a rule that the backup does not have may stay: what a store lacks that went back is
-// kept for two minutes.
+// rewind is how long a rule that the backup does not have may stay: what a restored store lacks is retained for
+// two minutes.
 const rewind = 3 * time.Minute
 
 func theStoreGoesBack(s story) {

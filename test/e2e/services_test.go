@@ -32,7 +32,7 @@ func aServiceFollowsLabels(s story) {
 
 	s.refused(clients[0])
 
-	// Labels that come with the CNI call.
+	// Labels in the CNI call.
 	one := s.sandbox(0, "one", "blue", "shop", "")
 	one.Labels = map[string]string{"app": "web", "tier": "1"}
 	s.must(one.Attach(s.ctx))
@@ -95,7 +95,7 @@ func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 	s.servedAt(serviceVIP, clients, pods...)
 }
 
-// isService has a network of blue a service that a pod provides, and others ask.
+// isService has a network of blue get a service with a provider, and clients use it.
 func (s story) isService(network, vip string, provider *testbed.Pod, clients ...*testbed.Pod) {
 	s.Helper()
 	s.netctlForNow("service create -t blue -s "+network+" -l at="+network+" -ip "+vip+" -p "+tcpPort+":"+tcpPort+":TCP -p "+echoPort+":7:UDP of-"+network,

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Pages tell people what to do on machines whose daemons are services. Nodes have no systemd: there, a script does
-// what the pages ask systemctl for, with the settings that units read.
+// Pages have commands for machines whose daemons are services. Nodes have no systemd: there, a script replaces the
+// pages' systemctl, with the settings of the units.
 
 // standIn is the script. A daemon may remain a zombie when it has ended, as its parent does not reap it.
 const standIn = `#!/bin/sh

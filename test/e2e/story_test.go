@@ -178,7 +178,7 @@ func (s story) pod(node int, name, tenant, network, group string) *testbed.Pod {
 	return pod
 }
 
-// serve answers in a pod for as long as it lives.
+// serve starts servers in a pod for as long as it lives.
 func (s story) serve(pod *testbed.Pod) {
 	s.Helper()
 	s.must(pod.Serve(s.ctx, "-name", pod.Name, "-tcp", tcpPort, "-udp", echoPort))
@@ -224,9 +224,8 @@ func reaches(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// shortly is how long a change may take to be seen on a busy machine; it is no
-// promise. It is less than the time from one audit to the next: an audit would make
-// good what the change itself has not done.
+// shortly is how long a change may take to be seen on a busy machine; it is no promise. It is less than the time
+// from one audit to the next, which would repair what the change itself has missed.
 const shortly = 30 * time.Second
 
 // reachEachOther expects that every pod reaches every other within the time.

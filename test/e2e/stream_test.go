@@ -86,7 +86,7 @@ func kill(streams []*testbed.Process) {
 	}
 }
 
-// podsOf are the pods where flows begin.
+// podsOf returns the source pods of flows.
 func podsOf(flows []flow) (pods []*testbed.Pod) {
 	for _, f := range flows {
 		if p, isPod := f.from.(*testbed.Pod); isPod && !slices.Contains(pods, p) {
@@ -155,7 +155,7 @@ func (s story) begin(flows ...flow) (streams []*testbed.Process) {
 	return streams
 }
 
-// streamOf is the command of a stream that lasts as long as the story may.
+// streamOf returns the command of a stream that lasts as long as the story may.
 func (s story) streamOf(f flow) []string {
 	until, _ := s.ctx.Deadline()
 	args := []string{f.from.Probe(), "stream", "-to", f.target(), "-interval", f.pace().String(), "-count", fmt.Sprint(int(time.Until(until) / f.pace()))}
@@ -192,8 +192,8 @@ func (s story) loses(measure func() streamReport, allowed func(streamReport) int
 	}
 }
 
-// unlessUnread measures how many datagrams are lost, and again, twice at most, where the kernel had to throw away
-// as many as are missing, since the machine did not let switches read their ports.
+// unlessUnread measures how many datagrams are lost, and again, twice at most, if the kernel dropped as many as
+// are missing, since the machine did not let switches read their ports.
 func (s story) unlessUnread(measure func() (lost int)) {
 	s.Helper()
 	for range 3 {

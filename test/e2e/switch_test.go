@@ -44,7 +44,7 @@ func isGuarded(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// isGuardedAgain expects the same shortly, and no moment at which datagrams pass.
+// isGuardedAgain expects the same shortly, and that no datagram passes meanwhile.
 func (s story) isGuardedAgain(from, to *testbed.Pod) {
 	s.Helper()
 	took := s.soon(shortly, func() error {

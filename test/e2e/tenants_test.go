@@ -28,7 +28,7 @@ var networkChapters = []chapter{
 	{"names are told again after an agent was killed, and to those beside one who floods", namesGoOn},
 }
 
-// home is a network that pods are put into.
+// home is a network with pods.
 type home struct{ tenant, network, group, subnet string }
 
 var homes = []home{
@@ -38,7 +38,7 @@ var homes = []home{
 	{"red", "deep", "db", "10.9.0.0/24"},
 }
 
-// manyPods is how many pods are made at once.
+// manyPods is the number of pods made at once.
 const manyPods = 60
 
 func sixtyPods(s story) {
@@ -131,7 +131,7 @@ func equalAddresses(s story) {
 	asking.Wait()
 }
 
-// forgeries is how many datagrams are sent of each kind.
+// forgeries is the number of datagrams of each kind.
 const forgeries = 20
 
 func forgedAddresses(s story) {
@@ -161,7 +161,7 @@ func forgedAddresses(s story) {
 			s.Errorf("with %s, %d of %d datagrams arrive", what, got, forgeries)
 		}
 	}
-	// A pod of the other tenant with the very addresses of the victim.
+	// A pod of the other tenant with the same addresses as the victim.
 	inBlue := forgery{macOf(victim.IP), macOf(target.IP), victim.IP, target.IP}
 	if got := s.forge(alien, target, inBlue); got != 0 {
 		s.Errorf("%d datagrams of red arrive in blue", got)
@@ -173,7 +173,7 @@ func forgedAddresses(s story) {
 	s.reachEachOther(shortly, villain, victim, target)
 }
 
-// forgery is the head of a datagram.
+// forgery is the header of a datagram.
 type forgery struct {
 	ethSrc, ethDst string
 	ipSrc, ipDst   netip.Addr

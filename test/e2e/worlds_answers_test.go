@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// kind is what may be asked.
+// kind is a kind of question.
 type kind struct {
 	protocol string // as the probe calls it
 	port     string
@@ -24,7 +24,7 @@ var kinds = []kind{
 // sctpPort is no other protocol's, as the probe distinguishes targets by address and port.
 const sctpPort = "9"
 
-// question is what a pod asks at an address.
+// question is a pod's request to an address.
 type question struct {
 	kind
 	size packetSize

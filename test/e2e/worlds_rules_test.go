@@ -39,7 +39,7 @@ func TestTheRulesThatAgentsGetMeanWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// expanded are the rules of all bindings.
+// expanded returns the rules of all bindings.
 func (w *world) expanded() (all []mastercfg.CfgPolicyRule, err error) {
 	for _, g := range w.groups {
 		for _, r := range w.rules {
@@ -77,7 +77,7 @@ func (w *world) number(tenant, name string) int {
 	return 1 + slices.IndexFunc(w.groups, func(g worldGroup) bool { return g.tenant == tenant && g.name == name })
 }
 
-// packets are those that pods may send each other.
+// packets returns those that pods may send each other.
 func (w *world) packets() (all []passing) {
 	for _, from := range w.pods {
 		for _, to := range w.pods {

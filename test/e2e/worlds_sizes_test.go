@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// packetSize is how large the packets of a question are, and those of its answer.
+// packetSize is the size of the packets of a question, and of its answer.
 type packetSize int
 
 const (
-	least packetSize = iota // as small as can be
+	least packetSize = iota // as small as possible
 	full                    // of the MTU, and not to be fragmented
 	cut                     // too large for the MTU, in fragments
 	packetSizes
 )
 
 // Packets that are cut have from a byte more than the largest MTU of pods on the test bed to so many bytes, or as
-// many as networks with jumbo frames carry whole.
+// many as networks with jumbo frames carry in one piece.
 const (
 	leastCut = 1501
 	mostCut  = 6000
