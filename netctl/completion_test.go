@@ -61,7 +61,7 @@ func TestBashCompletesWithWhatNetctlOffers(t *testing.T) {
 	}
 }
 
-// How long the shell waits for names.
+// The time that the shell waits for names.
 func TestTheLineToCompleteSaysHowLongNamesMayTake(t *testing.T) {
 	for line, want := range map[string]time.Duration{
 		"network inspect": completionTime, "network --request-timeout=5s inspect": 5 * time.Second,

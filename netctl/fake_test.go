@@ -34,7 +34,7 @@ func startFake(t *testing.T) (*fakeMaster, string) {
 	return f, s.URL
 }
 
-// add stores objects without asking.
+// add stores objects without checks.
 func (f *fakeMaster) add(objects ...contivmodel.Object) {
 	for _, o := range objects {
 		o.SetKey(o.ModelKey())

@@ -88,7 +88,7 @@ func (c conversation) replay(text string) string {
 	return out.String()
 }
 
-// written shows an outcome as a session has it.
+// written returns an outcome in the form of a session.
 func (c conversation) written(o outcome) string {
 	var out strings.Builder
 	for _, part := range []struct{ mark, text string }{{"  ", o.stdout}, {"! ", o.stderr}} {
@@ -122,7 +122,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 
-// folder is one in which commands may write.
+// folder returns one in which commands may write.
 func (c conversation) folder() string { return filepath.Dir(c.socket) }
 
 func (c conversation) masked(text string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// folder is set for the process that a test starts in namespaces of its own.
+// folder is set in the environment of the process that a test starts in namespaces of its own.
 const folder = "NETCTL_PROBE_FOLDER"
 
 func TestMain(m *testing.M) {
