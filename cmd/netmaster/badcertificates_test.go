@@ -27,7 +27,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// authority signs whatever is asked for.
+// authority signs any certificate.
 type authority struct {
 	*testing.T
 	of   *x509.Certificate
@@ -35,7 +35,7 @@ type authority struct {
 	name string // of the cluster
 }
 
-// authorityIn reads one of those that a netmaster keeps in a directory.
+// authorityIn returns a CA of a netmaster's directory.
 func authorityIn(t *testing.T, dir string, role pki.Role) authority {
 	t.Helper()
 	all, err := pki.Load(dir)
@@ -49,7 +49,7 @@ func authorityIn(t *testing.T, dir string, role pki.Role) authority {
 	return authority{t, all[role].Certificate, pair.PrivateKey.(crypto.Signer), all.Cluster()}
 }
 
-// another is a CA of the same names with another key, which signed itself.
+// another returns a CA of the same names with another, self-signed key.
 func (a authority) another() authority {
 	a.Helper()
 	key := newKey(a.T)

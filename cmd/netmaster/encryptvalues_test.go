@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// known is what this test looks for in the store: in the model, and in the state.
+// known is the text that this test looks for in the store: in the model, and in the state.
 const known = "203.0.113.77"
 
 // With --encrypt-values no content of objects is in the files of the store, from the first write of a new cluster

@@ -24,7 +24,7 @@ type guesses struct {
 	CA      []byte // of its certificate, PEM
 	Sources int    // each another address of the loopback, with connections of its own
 	Count   int    // of all sources
-	Rate    int    // a second, of all sources, whether or not the ones before have been answered
+	Rate    int    // a second, of all sources, whether or not earlier ones have been answered
 }
 
 // told is the number of guesses by status of the answer. Failed has those without an answer.
