@@ -56,7 +56,7 @@ try: s.recv(1)
 except ConnectionRefusedError: print("refused")
 except TimeoutError: pass`
 
-// python returns what a script prints that runs in a network namespace; empty: the test's.
+// python returns the output of a script in a network namespace; empty: the test's.
 func python(t *testing.T, namespace, script string, args ...any) string {
 	t.Helper()
 	program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
@@ -88,7 +88,7 @@ done`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000).with(in)); err != nil {
 		t.Fatal(err)
 	}
-	const tunnel = 40000 // the port that the host's tunnel has taken
+	const tunnel = 40000 // the source port of the host's tunnel
 	for _, v := range []struct{ host, peer, pod, service string }{
 		{"203.0.113.1", "203.0.113.2", "172.19.0.7", "198.51.100.80"},
 		{"2001:db8::1", "2001:db8::2", "fd63:6f6e:7469:7601::7", "2001:db8:5::80"},
@@ -195,7 +195,7 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
 			t.Errorf("an endpoint has made small what its node sends another machine: %s", got)
 		}
-		// Other errors get there.
+		// Other errors arrive.
 		_ = asks.Close()
 		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
 			t.Fatal(err)

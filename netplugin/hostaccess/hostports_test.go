@@ -109,7 +109,7 @@ now 127.0.0.1 5006 127.0.0.1 5006`)
 	}
 }
 
-// A host port that has come and gone leaves no way to the host's loopback addresses.
+// A removed host port leaves no path to the host's loopback addresses.
 func TestWithoutHostPortsNoEndpointReachesTheLoopback(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh0") })

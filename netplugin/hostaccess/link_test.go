@@ -43,7 +43,7 @@ func pair(t *testing.T) (drivers.Port, wantedLink) {
 	}
 }
 
-// ensured expects the interface to be as wanted, and a second look to find nothing to do.
+// ensured expects the wanted interface, and that a second call changes nothing.
 func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 	t.Helper()
 	changed, err := want.ensure(port, new(own))
@@ -146,7 +146,7 @@ func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
 	}
 }
 
-// Nor do infra networks themselves. An address that the host has there stays.
+// Nor do routes to infra networks themselves. An address that the host has there stays.
 func TestTheHostIsInNoInfraNetworkThatTakesWhatItReaches(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add other type bridge; ip addr add 10.9.0.77/16 dev other; ip link set other up")

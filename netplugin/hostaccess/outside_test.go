@@ -85,7 +85,7 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 	}
 }
 
-// Most looks find nothing: they cost no program.
+// Most audits find nothing: they start no program.
 func TestNobodyIsAskedWhereNothingHasChanged(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -186,7 +186,7 @@ func TestRulesWhoseConditionsAreNotShownAreNotInTheWay(t *testing.T) {
 	}
 }
 
-// Firewalld's chains accept what no rule is about, and end with a rule about everything.
+// Firewalld's chains accept packets that no rule matches, and end with a rule that matches all.
 func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -221,7 +221,7 @@ func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 	}
 }
 
-// nothingWanted is an agent of a node whose host has no place in any network.
+// nothingWanted is an agent of a node whose host is in no network.
 type nothingWanted struct{ Datapath }
 
 func (nothingWanted) HostAccess() (agent.HostAccess, error) { return agent.HostAccess{}, nil }
@@ -340,7 +340,7 @@ func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
 	if changed, err := ChangedSettings(m.StateDir); len(changed) > 0 || err != nil {
 		t.Errorf("not put back: %v, %v", changed, err)
 	}
-	// Since another boot the settings are what the host's own configuration makes them.
+	// After another boot the settings are those of the host's own configuration.
 	for _, file := range []string{`{"boot":"another","settings":{"ipv4/ip_forward":"1"}}`, `{"ipv4/ip_forward":"1"}`} {
 		if err := os.WriteFile(m.StateDir+"/"+memoryFile, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
@@ -376,7 +376,7 @@ func (d *onlyInfra) PreparePort(context.Context, string, int) (drivers.Port, err
 	return drivers.Port{}, fault.New(fault.Unavailable, "no port in this test")
 }
 
-// Endpoints reach a host in infra networks whether there is a way out by it or not.
+// Endpoints reach a host in infra networks whether or not it is their egress.
 func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })

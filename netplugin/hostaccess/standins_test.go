@@ -85,7 +85,7 @@ func TestTheHostLeadsToServicesAtItsOwnAddresses(t *testing.T) {
 	leads(t, []asked{{world, "tcp", "203.0.113.5", "81", "203.0.113.2"}, {"", "tcp", "203.0.113.5", "81", "203.0.113.5"}})
 }
 
-// What the host needs itself stays the host's at whatever address, though a service has the port there.
+// Ports that the host needs itself stay the host's at any address, even if a service has the port there.
 func TestPortsThatTheHostNeedsAreLedToNoService(t *testing.T) {
 	vip := netip.MustParseAddr("203.0.113.5")
 	needs := Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{6443}}
