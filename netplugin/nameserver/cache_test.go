@@ -183,7 +183,7 @@ func TestWhatIsKnownCostsADatagramWhatFitsIntoIt(t *testing.T) {
 	}
 }
 
-// A datagram whose question begins to be asked has a place before it waits.
+// A datagram's question has a place before it waits for an upstream.
 func TestDatagramsWaitOnlyWithAPlace(t *testing.T) {
 	release := make(chan struct{})
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {

@@ -93,12 +93,12 @@ func readBytes(word string) ([]byte, error) {
 	return bytes.Repeat(part, n), err
 }
 
-// onStream is the message as a connection has it.
+// onStream returns the message in a connection's form.
 func (m message) onStream() []byte {
 	return append(binary.BigEndian.AppendUint16(nil, m.length), m.data...)
 }
 
-// after is a question that is asked when a message has been sent: all go on to be answered.
+// after returns a question to ask after a message: the server must still answer.
 func after() *dns.Msg {
 	m := question("front.", dns.TypeA)
 	m.Id = 0xbeef

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// preparing is a server without sockets whose tenant is the asker's.
+// preparing is a server without sockets, for clients of one tenant.
 type preparing struct {
 	*Server
 	prepared
@@ -180,7 +180,7 @@ func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 	if len(p.answers) != 0 {
 		t.Errorf("kept: %d, of an answer that names some of many, and of a name that is not there", len(p.answers))
 	}
-	for i := range 3 * maxPrepared { // the same name, written in ever other ways
+	for i := range 3 * maxPrepared { // the same name, in ever other spellings
 		name := []byte(long + ".")
 		for bit := range len(name) {
 			if i>>bit&1 == 1 {

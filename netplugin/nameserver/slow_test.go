@@ -100,7 +100,7 @@ func TestSlowNamesCostOthersNothing(t *testing.T) {
 // slowPatience is long enough to receive an answer after a tenth of it, even on a busy machine.
 const slowPatience = 10 * time.Second
 
-// slowServer answers questions to others after a while, which are all asked of one name server.
+// slowServer forwards all questions to one name server, which answers after a while.
 type slowServer struct {
 	after    time.Duration
 	network  string

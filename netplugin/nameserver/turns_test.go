@@ -105,7 +105,7 @@ func TestTheNextNameServerIsAskedWhileOneIsSlow(t *testing.T) {
 	}
 }
 
-// Questions to others are as many as there may be, however many name servers are slow.
+// Clients that ask for one name cause one question to each name server, however many of these are slow.
 func TestSlowNameServersMakeNoMoreQuestions(t *testing.T) {
 	t.Parallel()
 	servers, upstreams := startLate(t, -1, -1)
