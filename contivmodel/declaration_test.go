@@ -41,7 +41,7 @@ func TestKindsAreThoseOfTheWire(t *testing.T) {
 	}
 }
 
-// readField trusts the tags; here they are held to what it understands.
+// readField trusts the tags; this test checks that it knows them all.
 func TestTagsAreUnderstood(t *testing.T) {
 	numeric := []string{"key", "max", "min"}
 	textual := []string{"rule", "oneof", "default", "unless"}

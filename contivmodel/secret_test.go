@@ -37,7 +37,7 @@ func TestSecretsOfObjectsAreNotShown(t *testing.T) {
 		kept := WithSecrets(KindOf(o).New(), o) // an update without secrets
 		shown := WithSecrets(KindOf(o).New(), o)
 		Redact(shown)
-		back := WithSecrets(shown, o) // what was read is sent back
+		back := WithSecrets(shown, o) // the redacted object is sent back
 		for _, f := range KindOf(o).secrets {
 			if f.of(kept).String() != canary || f.of(back).String() != canary || f.of(shown).String() != "***" {
 				t.Errorf("%s %s: kept %s, sent back %s, shown %s", o.ModelType(), f.Name, f.of(kept), f.of(back), f.of(shown))

@@ -74,7 +74,7 @@ func wantRefusal(t *testing.T, err error, field, text string) {
 	}
 }
 
-// values lists what each rule takes and what it refuses, by type and field.
+// values lists values that each rule accepts and refuses, by type and field.
 var values = []struct {
 	field   string // type.field
 	good    []any

@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/contiv/netplugin/"
 
-// mayImport has, for each part of the tree, what it may import of others. What is not here may import everything:
-// programs, tests, and what makes images of them.
+// mayImport has, for each part of the tree, the others that it may import. Parts that are not here may import
+// everything: programs, tests, and what makes images of them.
 var mayImport = map[string][]string{
 	"utils":       {},
 	"contivmodel": {"utils"},

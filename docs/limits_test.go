@@ -26,7 +26,7 @@ const (
 	span // of time
 )
 
-// limit is a constant of a package and what it limits.
+// limit is a constant of a package and its meaning.
 type limit struct {
 	constant string // folder and name
 	unit     unit

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Faults of Open vSwitch are named where it has them, or may have them: distributions mend them without another release.
+// Faults of Open vSwitch are named if the version has them, or may have them: distributions fix them without
+// another release.
 func TestFaultsOfTheSwitchAreNamed(t *testing.T) {
 	const both = "CVE-2023-1668, CVE-2023-5366"
 	may := func(release, which, of string) string {

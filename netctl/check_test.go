@@ -16,14 +16,13 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// startCluster is a netmaster that says how a cluster is doing, and an agent
-// of its nodes that answers by path.
+// startCluster starts a netmaster that reports a status, and an agent of its nodes that answers by path.
 func startCluster(t *testing.T, status contivmodel.Status, agent map[string]string) (url, agentPort string) {
 	t.Helper()
 	return startClusterWithLists(t, status, agent, nil)
 }
 
-// denied is the list of a kind that the asker may not see.
+// denied is the list of a kind that the caller may not see.
 const denied = "access denied"
 
 // startClusterWithLists is startCluster with lists of objects, by the segment of their kind.
@@ -298,7 +297,7 @@ func TestBGPOfANodeIsChecked(t *testing.T) {
 	}
 }
 
-// Earlier versions let two nodes have one address among the routers outside, which take the one for the other.
+// Earlier versions let two nodes have one address among the external routers, which take the one for the other.
 func TestNodesWithOneRouterAddressAreNamed(t *testing.T) {
 	speaker := func(host, address, address6 string) string {
 		return `{"key":"` + host + `","hostname":"` + host + `","as":"65001","routerip":"` + address + `","ipv6Routerip":"` + address6 + `"}`

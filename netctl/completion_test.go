@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// complete asks bash what it makes of a command line; netctl is a function
-// that notes what it is asked and offers the candidates.
+// complete returns bash's candidates for a command line; netctl is a function that records its arguments and
+// offers the candidates.
 func complete(t *testing.T, line string, candidates ...string) (asked string, offered []string) {
 	t.Helper()
 	script, err := completionScripts.ReadFile("completion/netctl.bash")
@@ -61,7 +61,7 @@ func TestBashCompletesWithWhatNetctlOffers(t *testing.T) {
 	}
 }
 
-// How long the shell waits for names.
+// The time that the shell waits for names.
 func TestTheLineToCompleteSaysHowLongNamesMayTake(t *testing.T) {
 	for line, want := range map[string]time.Duration{
 		"network inspect": completionTime, "network --request-timeout=5s inspect": 5 * time.Second,

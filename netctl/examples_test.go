@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// leaves are the commands that do something, by path: "network create".
+// leaves returns the commands with an action, by path: "network create".
 func leaves() map[string]*cli.Command {
 	found := map[string]*cli.Command{}
 	for _, cmd := range rootCommand(nil, io.Discard, io.Discard).Commands {

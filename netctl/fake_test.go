@@ -23,7 +23,7 @@ type fakeMaster struct {
 	posted  string                        // body of the last post
 	plain   bool                          // answer errors as old servers do
 	denied  []string                      // segments that the caller may not see
-	oper    any                           // run-time data of what is inspected; nil: two endpoints
+	oper    any                           // run-time data of inspected objects; nil: two endpoints
 }
 
 func startFake(t *testing.T) (*fakeMaster, string) {
@@ -34,7 +34,7 @@ func startFake(t *testing.T) (*fakeMaster, string) {
 	return f, s.URL
 }
 
-// add stores objects without asking.
+// add stores objects without checks.
 func (f *fakeMaster) add(objects ...contivmodel.Object) {
 	for _, o := range objects {
 		o.SetKey(o.ModelKey())

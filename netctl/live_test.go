@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestMain keeps what the user of the machine has set from the tests.
+// TestMain keeps the settings of the machine's user from the tests.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "netctl")
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// store is an etcd for netmasters to work on.
+// store is an etcd for netmasters.
 type store struct{ url string }
 
 func startStore(t *testing.T) store {
@@ -58,8 +58,8 @@ func startStore(t *testing.T) store {
 	return store{server.ClientURLs()[0]}
 }
 
-// startMaster empties the store and runs a netmaster on it, as a cluster that
-// has just been installed; it ends with the test. It returns the URL.
+// startMaster empties the store and runs a netmaster on it, as in a cluster that has just been installed; it ends
+// with the test. It returns the URL.
 func (s store) startMaster(t *testing.T) string {
 	t.Helper()
 	return s.startMasterAt(t, "")
@@ -106,7 +106,7 @@ func (s store) open(t *testing.T) *objdb.DB {
 	return db
 }
 
-// content is what the store holds below a prefix.
+// content returns the store's content below a prefix.
 func (s store) content(t *testing.T, prefix string) map[string]string {
 	t.Helper()
 	db := s.open(t)
@@ -145,7 +145,7 @@ func (s store) empty(t *testing.T) {
 	}
 }
 
-// post sends what agents send.
+// post sends an agent's request.
 func post(t *testing.T, url, path, body string) {
 	t.Helper()
 	resp, err := http.Post(url+path, "application/json", strings.NewReader(body))

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/netctl/credentials"
 )
 
-// startProxy is an authenticating proxy in front of a netmaster without objects.
+// startProxy starts an authenticating proxy in front of a netmaster without objects.
 func startProxy(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

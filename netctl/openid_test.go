@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// startOpenID is a netmaster, and in one the provider that it sends browsers to: there is one
-// person, whose code is "good".
+// startOpenID starts a netmaster, with the provider to which it sends browsers: there is one person, with the code
+// "good".
 func startOpenID(t *testing.T) string {
 	t.Helper()
 	var mu sync.Mutex

@@ -37,7 +37,7 @@ also ` + "`delete`" + `, ` + "`ls`" + ` is also ` + "`list`" + `. Results go to 
 | 130, 143 | ended by Ctrl-C, by SIGTERM |
 `
 
-// reference is the page of all commands.
+// reference returns the page of all commands.
 func reference() string {
 	var page strings.Builder
 	page.WriteString(referencePreface)

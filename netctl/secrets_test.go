@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Secrets are not told, and not lost without a word either.
+// Secrets are not exported, and the user is told where they are missing.
 func TestAnExportSaysWhereSecretsAreToBePut(t *testing.T) {
 	url := startStore(t).startMaster(t)
 	if got := run(t, url, "bgp create n1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1"); got.code != 0 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// built builds netctl and returns its folder. It is not this program: that has the store
-// and the race detector in it, and a shell starts netctl dozens of times.
+// built builds netctl and returns its folder. It is not this program, which includes the store and the race
+// detector: a shell starts netctl dozens of times.
 func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestShellsCompleteNamesOfLiveObjectsAndOfFiles(t *testing.T) {
 		}
 	}
 	t.Run("zsh", func(t *testing.T) { inShell(t, netctl, url, "zsh", "-f", "-c", zshSession) })
-	for line, want := range map[string]string{ // how long names take is not looked at
+	for line, want := range map[string]string{ // how long names take is not checked
 		"netctl network inspect -t blue w":     "web\n",
 		"netctl network inspect -t blue ":      "app\nweb\n",
 		"netctl get rule -t blue shop:":        "shop:web-in\n",

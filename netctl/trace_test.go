@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The nodes' words become a table and a line for each node; the exit code says how it ends.
+// The nodes' answers become a table and a line for each node; the exit code has the result.
 func TestTracePrintsTablesAndTheEnd(t *testing.T) {
 	const first = `{"node":"n1","exit":"tunnel","to":"node n2","next":"n2","steps":[{"table":"CLASSIFY","of":"endpoint web.blue-c1","does":"to GUARD"},{"table":"OUTPUT","does":"leaves by port 1"}]}`
 	answer := ""

@@ -22,7 +22,7 @@ import (
 //	! text               what it wrote to stderr
 //	= 5                  its exit code, unless 0
 //
-// "go test ./netctl -update" writes all but the first four anew.
+// "go test ./netctl -update" writes all but the first four again.
 
 func TestSessionsWithALiveNetmaster(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.session")
@@ -57,7 +57,7 @@ type conversation struct {
 	url, socket string
 }
 
-// replay carries out the commands of a session and returns it with what they wrote.
+// replay carries out the commands of a session and returns it with their output.
 func (c conversation) replay(text string) string {
 	var out strings.Builder
 	input := ""
@@ -88,7 +88,7 @@ func (c conversation) replay(text string) string {
 	return out.String()
 }
 
-// written shows an outcome as a session has it.
+// written returns an outcome in the form of a session.
 func (c conversation) written(o outcome) string {
 	var out strings.Builder
 	for _, part := range []struct{ mark, text string }{{"  ", o.stdout}, {"! ", o.stderr}} {
@@ -122,7 +122,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 
-// folder is one in which commands may write.
+// folder returns one in which commands may write.
 func (c conversation) folder() string { return filepath.Dir(c.socket) }
 
 func (c conversation) masked(text string) string {
@@ -180,7 +180,7 @@ func TestEveryCommandAndFlagIsInASession(t *testing.T) {
 	}
 }
 
-// noteUse notes which command a line is of, and the flags it gives.
+// noteUse records the command of a line, and its flags.
 func noteUse(used map[string]map[string]bool, line []string) {
 	known := nothingTyped(rootCommand(nil, io.Discard, io.Discard))
 	known.read(line)

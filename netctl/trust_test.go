@@ -22,11 +22,11 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// closedMaster is a netmaster of a cluster with authorities, which takes one password.
+// closedMaster is a netmaster of a cluster with CAs, which accepts one password.
 type closedMaster struct {
 	url    string
 	all    pki.Authorities
-	named  atomic.Value // authorities that it says are its, PEM
+	named  atomic.Value // its list of its CAs, PEM
 	logins atomic.Int32 // that have reached it
 	denies atomic.Bool  // whatever password
 	lists  atomic.Int32 // requested after a login
@@ -88,7 +88,7 @@ func (m *closedMaster) by(t *testing.T, line, input string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// refused expects a command to fail without that a password has reached the server.
+// refused expects a command to fail before a password has reached the server.
 func (m *closedMaster) refused(t *testing.T, what, line, input, says string) {
 	t.Helper()
 	before := m.logins.Load()
@@ -120,7 +120,7 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	wantOutcome(t, "logout", m.by(t, "logout", ""), outcome{stdout: "Logged out of " + m.url + "\n"})
 	wantOutcome(t, "without the pin", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 
-	// An authority that is to replace it is known before it signs.
+	// A CA that will replace it is known before it signs.
 	m.named.Store(inPEMOf(m.all) + inPEMOf(other.all))
 	wantOutcome(t, "two authorities", m.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 	stored, err := credentials.Load(credentials.File())
@@ -128,7 +128,7 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 		t.Errorf("the next authority is not known: %+v, %v", stored, err)
 	}
 
-	// So it is at the first login.
+	// The same at the first login.
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	wantOutcome(t, "the right pin, of two authorities", m.by(t, login+" --pin "+pin, "secret\n"), outcome{stdout: "Logged in at " + m.url + "\n"})
 	stored, err = credentials.Load(credentials.File())
@@ -137,7 +137,7 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	}
 }
 
-// What has succeeded counts, whatever becomes of the rest.
+// Successful logins are kept, whatever becomes of the others.
 func TestALoginAtSomeServersCountsThere(t *testing.T) {
 	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
 	m, other := startClosed(t), startClosed(t)
@@ -173,8 +173,8 @@ func TestALoginAtSomeServersCountsThere(t *testing.T) {
 	}
 }
 
-// ownRoots is a file of authorities that the system is to know. As a program reads them once, the test runs in
-// another one, and has run when it is empty.
+// ownRoots returns a file of CAs that the system trusts. As a program reads them once, the test runs in another
+// one, and is done if the file is empty.
 func ownRoots(t *testing.T) (file string) {
 	t.Helper()
 	if file = os.Getenv("NETCTL_TEST_ROOTS"); file != "" {
@@ -189,8 +189,8 @@ func ownRoots(t *testing.T) (file string) {
 	return ""
 }
 
-// Of the netmasters of a cluster one shows a certificate of the cluster's authority, another one that operators
-// have brought: both are known, whichever is named first, and neither by what the other is known by.
+// Of the netmasters of a cluster one presents a certificate of the cluster's CA, another one the operators' own:
+// both are known, whichever is named first, and neither by the CA of the other.
 func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
 	roots := ownRoots(t)
 	if roots == "" {
@@ -223,7 +223,7 @@ func TestServersAreKnownEachByItsAuthorities(t *testing.T) {
 			t.Errorf("%s is not known", first.url)
 		}
 		wantOutcome(t, "logout", both.by(t, "logout", ""), outcome{stdout: "Logged out of " + strings.ReplaceAll(urls, ",", ", ") + "\n"})
-		// What the system knows does not count for a server that was pinned.
+		// The system's CAs do not count for a server that was pinned.
 		stored.Trust(public.url, inPEMOf(pinned.all))
 		if err := stored.Save(credentials.File()); err != nil {
 			t.Fatal(err)

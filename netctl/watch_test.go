@@ -53,7 +53,7 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// watched is what a watch prints until it is interrupted after some lines.
+// watched returns the output of a watch that is interrupted after some lines.
 func watched(t *testing.T, line string, lines int) outcome {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,8 +37,8 @@ func newRuntime(t *testing.T, node *fakenode.Node, version, fields string) *cont
 	return &containerRuntime{cni: newCNI(t), list: list, node: node}
 }
 
-// newCNI is the CNI library with our program and the reference plugins. What
-// executes them is given, as the library would make it on first use, without a lock.
+// newCNI returns the CNI library with our program and the reference plugins. It gets its executor here, as the
+// library would make one on first use, without a lock.
 func newCNI(t *testing.T) *libcni.CNIConfig {
 	exec := &invoke.DefaultExec{RawExec: &invoke.RawExec{Stderr: io.Discard}}
 	return libcni.NewCNIConfigWithCacheDir([]string{pluginDir, "/usr/lib/cni"}, t.TempDir(), exec)

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// run runs the program as a runtime does, with nothing but the given environment.
+// run runs the program as a runtime does, with only the given environment.
 func run(t testing.TB, stdin string, env ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(pluginDir, "contivk8s"))

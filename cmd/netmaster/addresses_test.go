@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 )
 
-// configured is what netmaster makes of a command line.
+// configured returns the configuration of a command line.
 func configured(t *testing.T, args ...string) (config daemon.Config, err error) {
 	t.Helper()
 	var o options
@@ -27,7 +27,7 @@ func configured(t *testing.T, args ...string) (config daemon.Config, err error) 
 	return config, cmd.Run(t.Context(), append([]string{"netmaster"}, args...))
 }
 
-// A manifest does not know which version of IP the address of its node is of.
+// A manifest does not know the IP family of its node's address.
 func TestTheManifestStartsNetmasterAtANodeOfEitherVersionOfIP(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/kubernetes/base/netmaster.yaml")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestTheManifestStartsNetmasterAtANodeOfEitherVersionOfIP(t *testing.T) {
 	}
 }
 
-// Others know a netmaster by one text, however its address was written.
+// The registered address of a netmaster has one form, however it was written.
 func TestAddressesAreWrittenInOneWay(t *testing.T) {
 	for given, want := range map[string]string{
 		"[192.0.2.1]:9999": "192.0.2.1:9999", "[::ffff:192.0.2.1]:9999": "192.0.2.1:9999", "[2001:DB8:0::1]:09999": "[2001:db8::1]:9999",

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// manyNetworks is an apply that takes several transactions.
+// manyNetworks returns an apply that takes several transactions.
 func manyNetworks(n int) []byte {
 	var operations []string
 	for i := range n {
@@ -27,8 +27,8 @@ func manyNetworks(n int) []byte {
 	return []byte(`{"operations":[` + strings.Join(operations, ",") + `]}`)
 }
 
-// TestAnApplyInterruptedByKillIsWholeAfterTheRestart kills netmaster, store
-// included, in the middle of writing what a large apply has decided.
+// TestAnApplyInterruptedByKillIsWholeAfterTheRestart kills netmaster, store included, while it writes the changes
+// of a large apply.
 func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	const networks = 2000
 	p := cluster(t, 1)[0]
@@ -61,7 +61,7 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	once.Wait()
 	working.Go(func() {
 		resp, err := http.Post("http://"+p.addr+"/api/v1/apply", "application/json", bytes.NewReader(manyNetworks(networks)))
-		if err == nil { // it was killed too late, which the journal tells below
+		if err == nil { // it was killed too late, which the journal shows below
 			resp.Body.Close()
 		}
 	})

@@ -27,7 +27,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// authority signs whatever is asked for.
+// authority signs any certificate.
 type authority struct {
 	*testing.T
 	of   *x509.Certificate
@@ -35,7 +35,7 @@ type authority struct {
 	name string // of the cluster
 }
 
-// authorityIn reads one of those that a netmaster keeps in a directory.
+// authorityIn returns a CA of a netmaster's directory.
 func authorityIn(t *testing.T, dir string, role pki.Role) authority {
 	t.Helper()
 	all, err := pki.Load(dir)
@@ -49,7 +49,7 @@ func authorityIn(t *testing.T, dir string, role pki.Role) authority {
 	return authority{t, all[role].Certificate, pair.PrivateKey.(crypto.Signer), all.Cluster()}
 }
 
-// another is an authority of the same names with another key, which signed itself.
+// another returns a CA of the same names with another, self-signed key.
 func (a authority) another() authority {
 	a.Helper()
 	key := newKey(a.T)
@@ -75,7 +75,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// signs makes a certificate of node h1 that counts, but for what is changed in it.
+// signs makes a valid certificate of node h1, except for the changes.
 func (a authority) signs(change ...func(*x509.Certificate)) tls.Certificate {
 	a.Helper()
 	key := newKey(a.T)
@@ -236,7 +236,7 @@ func (c *closedOne) hasWrittenDown(name, from, reason string) {
 	}
 }
 
-// tellsNoSecret looks for the keys of the authorities.
+// tellsNoSecret looks for the keys of the CAs.
 func (c *closedOne) tellsNoSecret(name, text string) {
 	c.Helper()
 	keys, err := filepath.Glob(filepath.Join(c.dir, "pki", "*.key"))

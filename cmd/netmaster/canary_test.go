@@ -24,12 +24,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// examples are objects of the kinds that have secret fields, which the test fills in.
+// examples are objects of the kinds with secret fields, which the test fills in.
 var examples = map[string]map[string]any{
 	"Bgp": {"hostname": "h9", "routerip": "192.0.2.9/24", "as": "65001", "neighbor": "192.0.2.1", "neighbor-as": "65002"},
 }
 
-// canaries are random texts, by what they are a secret of.
+// canaries are random texts, by the kind of secret.
 type canaries map[string]string
 
 func (c canaries) new(of string) string {
@@ -56,7 +56,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		told.WriteString(ask(code, c.root, "", method, path, body))
 	}
 
-	// what the model declares
+	// the model's secrets
 	watching, stop := c.watchAll()
 	for _, kind := range contivmodel.Kinds() {
 		for _, field := range kind.Fields {
@@ -139,7 +139,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		}
 		places[name] = string(text)
 	}
-	c.kill() // what it has written stays
+	c.kill() // its files stay
 	places["its log"] = c.log.String()
 	if !strings.Contains(places["its log"], "level=debug") {
 		t.Error("the log is not that of debugging")
@@ -165,7 +165,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	t.Logf("%d secrets, %d places", len(all), len(places))
 }
 
-// shownSecret is the secret part of a token that an answer shows.
+// shownSecret returns the secret part of a token in an answer.
 func shownSecret(t *testing.T, answer string) string {
 	t.Helper()
 	var said struct{ Token string }
@@ -176,7 +176,7 @@ func shownSecret(t *testing.T, answer string) string {
 	return parts[2]
 }
 
-// sessionOf is a token of a new session.
+// sessionOf returns the token of a new session.
 func (c *closedOne) sessionOf(name, password string) string {
 	c.Helper()
 	_, answer, err := c.login(c.from("127.0.0.1"), name, password)
@@ -213,7 +213,7 @@ func (c *closedOne) watchAll() (told func() string, stop func()) {
 // watcher is a client on the socket whose answers have no end.
 func (c *closedOne) watcher() *http.Client { return &http.Client{Transport: c.root.Transport} }
 
-// netctl is what people read.
+// netctl returns the output for users.
 func (c *closedOne) netctl() string {
 	c.Helper()
 	var out bytes.Buffer
@@ -228,7 +228,7 @@ func (c *closedOne) netctl() string {
 	return out.String()
 }
 
-// contents is what is in a file, or in all files of a folder.
+// contents returns the content of a file, or of all files of a folder.
 func contents(path string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {

@@ -28,13 +28,13 @@ type closedOne struct {
 	pool *x509.CertPool
 }
 
-// closed starts one, which runs as a process of its own, and waits until it leads.
+// closed starts one, as a process of its own, and waits until it leads.
 func closed(t *testing.T, flags ...string) *closedOne {
 	t.Helper()
 	return closedWith(t, "http:", flags...)
 }
 
-// closedWith starts one whose member of the store has URLs of a scheme.
+// closedWith starts one with a member of the store at URLs of a scheme.
 func closedWith(t *testing.T, scheme string, flags ...string) *closedOne {
 	t.Helper()
 	c := &closedOne{process: closedAlone(t, scheme), dir: t.TempDir(), pool: x509.NewCertPool()}
@@ -61,13 +61,13 @@ func closedAlone(t *testing.T, scheme string) *process {
 	return p
 }
 
-// keptIn has a netmaster keep all that it has below a directory.
+// keptIn returns the flags for a netmaster with all its files below a directory.
 func keptIn(dir string) []string {
 	return []string{"--pki-dir", filepath.Join(dir, "pki"), "--socket", filepath.Join(dir, "netmaster.sock"), "--audit-log", filepath.Join(dir, "audit.log"),
 		"--embedded-etcd", filepath.Join(dir, "etcd")}
 }
 
-// clientAt is a client at a socket, where it is root.
+// clientAt returns root's client at a socket.
 func clientAt(t *testing.T, socket string) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -76,14 +76,14 @@ func clientAt(t *testing.T, socket string) *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: transport}
 }
 
-// from is a client over TLS whose requests come from an address of the loopback.
+// from returns a client over TLS with an address of the loopback as its source.
 func (c *closedOne) from(address string) *http.Client {
 	client := clientFrom(address, c.pool)
 	c.Cleanup(client.CloseIdleConnections)
 	return client
 }
 
-// clientFrom is a client over TLS whose requests come from an address of the loopback, for servers of an authority.
+// clientFrom returns a client over TLS with an address of the loopback as its source, for servers of a CA.
 func clientFrom(address string, pool *x509.CertPool) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{

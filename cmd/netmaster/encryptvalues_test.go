@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// known is what this test looks for in the store: in the model, and in the state.
+// known is the text that this test looks for in the store: in the model, and in the state.
 const known = "203.0.113.77"
 
 // With --encrypt-values no content of objects is in the files of the store, from the first write of a new cluster
@@ -101,8 +101,8 @@ func (c *closedOne) again(flags []string) {
 	leader(c.T, time.Minute, []*process{c.process})
 }
 
-// keyOfAll waits until it says how the store keeps values, checks that objects are as they were, and returns the keys
-// that values are sealed with, sorted; empty: none.
+// keyOfAll waits until security status has this state of values, checks that objects are unchanged, and returns
+// the keys that values are encrypted with, sorted; empty: none.
 func (c *closedOne) keyOfAll(says string) (keys []string) {
 	c.Helper()
 	testkit.Eventually(c.T, time.Minute, "security status says "+says, func() bool {

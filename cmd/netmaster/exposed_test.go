@@ -49,7 +49,7 @@ func TestNoEnforcedClusterIsFoundedWhereOthersReachTheStorePlainly(t *testing.T)
 			p.endsWithTest()
 			ended := time.AfterFunc(time.Minute, p.kill)
 			defer ended.Stop()
-			_ = p.cmd.Wait() // its exit status is judged
+			_ = p.cmd.Wait() // its exit status is checked
 			if code := p.cmd.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit status %d, want %d", code, c.code)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// Services have externalIPs unless a flag, or its variable, says otherwise.
+// Services have externalIPs unless a flag, or its variable, disables them.
 func TestExternalIPsAreSwitchedOffByAFlag(t *testing.T) {
 	for _, c := range []struct {
 		variable string

@@ -24,17 +24,17 @@ type guesses struct {
 	CA      []byte // of its certificate, PEM
 	Sources int    // each another address of the loopback, with connections of its own
 	Count   int    // of all sources
-	Rate    int    // a second, of all sources, whether or not the ones before have been answered
+	Rate    int    // a second, of all sources, whether or not earlier ones have been answered
 }
 
-// told is how many guesses were answered with each status. Those which were not answered are in Failed.
+// told is the number of guesses by status of the answer. Failed has those without an answer.
 type told struct {
 	Codes  map[int]int
 	Failed []string
 }
 
-// send has another process guess until it has guessed all. It yields the processors to those it guesses at, as it
-// had its own elsewhere.
+// send has another process send all guesses. It yields the processors to its victims, as if it had its own
+// elsewhere.
 func (g guesses) send(t *testing.T) (answered told) {
 	t.Helper()
 	what, err := json.Marshal(g)

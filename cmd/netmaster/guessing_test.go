@@ -28,7 +28,7 @@ func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 	guessed(t, 50, 20_000)
 }
 
-// perSecond is how many guesses there are, of all sources together.
+// perSecond is the rate of guesses, of all sources together.
 const perSecond = 334
 
 // guessed has sources guess so often, while users who have logged in before, one of them the victim, and root send
@@ -81,7 +81,7 @@ func guessed(t *testing.T, sources, count int) {
 	}
 	t.Logf("%d guesses of %d sources in %s, by status %v; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB; %d hashes at a time",
 		count, sources, took, answered.Codes, before, during, after, memory>>20, most>>20, hashing)
-	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with anything
+	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with a hash
 		t.Errorf("%d of %d guesses were judged", judged, count)
 	}
 	// Hashing processes are kept for longer than two looks are apart. On a machine that is too busy for them
@@ -97,8 +97,8 @@ func guessed(t *testing.T, sources, count int) {
 	}
 }
 
-// entitled has users ask over TLS, and root on the socket, until ctx ends, and returns the time that 99 of 100
-// answers take at most. All have to succeed.
+// entitled has users send requests over TLS, and root on the socket, until ctx ends, and returns the longest time
+// of 99 of 100 answers. All have to succeed.
 func (c *closedOne) entitled(ctx context.Context, tokens ...string) time.Duration {
 	c.Helper()
 	var asking sync.WaitGroup
@@ -138,7 +138,7 @@ func (c *closedOne) entitled(ctx context.Context, tokens ...string) time.Duratio
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident is the memory that the process and those that hash for it occupy, in bytes.
+// resident returns the memory of the process and its hashers, in bytes.
 func (c *closedOne) resident() (size int) {
 	for _, process := range append(c.hashers(), fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)) {
 		status, _ := os.ReadFile(process + "/status") // a process may have ended, and has no memory then
@@ -150,7 +150,7 @@ func (c *closedOne) resident() (size int) {
 	return size
 }
 
-// hashers are the processes that hash for the process, each as its folder below /proc.
+// hashers returns the processes that hash for the process, each as its folder below /proc.
 func (c *closedOne) hashers() (processes []string) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.cmd.Process.Pid))
 	for _, list := range lists {

@@ -43,8 +43,8 @@ func hello(t *testing.T) []byte {
 	return buffer[:n]
 }
 
-// left begins handshakes, some at once, and leaves each somewhere; a client that makes a new connection for each
-// request is served meanwhile.
+// left begins handshakes, some at once, and abandons each at some point; a client that makes a new connection for
+// each request is served meanwhile.
 func left(t *testing.T, handshakes, atOnce int) {
 	c := closed(t)
 	whole := hello(t)
@@ -132,7 +132,7 @@ func left(t *testing.T, handshakes, atOnce int) {
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
-// goroutines is how many the process has, as its metrics say.
+// goroutines returns the number of goroutines in the process's metrics.
 func (c *closedOne) goroutines() int {
 	c.Helper()
 	found := goroutinesLine.FindStringSubmatch(c.byRoot("GET", "/metrics", ""))
@@ -143,7 +143,7 @@ func (c *closedOne) goroutines() int {
 	return n
 }
 
-// files is how many the process has open.
+// files returns the number of files that the process has open.
 func (c *closedOne) files() int {
 	c.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid))

@@ -23,7 +23,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// inPod runs a program where the files of a service account are those of a directory, as a container runtime has it.
+// inPod runs a program with the files of a service account from a directory, as a container runtime does.
 const inPod = `
 mount -t tmpfs none /run
 mkdir -p /run/secrets/kubernetes.io
@@ -31,7 +31,7 @@ ln -s "$1" /run/secrets/kubernetes.io/serviceaccount
 shift
 exec "$@"`
 
-// pod starts a netmaster on a node as the manifests do, with a Kubernetes that knows of no cluster, and nothing else.
+// pod starts a netmaster on a node by the manifests, with a Kubernetes that has no record of a cluster.
 func pod(t *testing.T, node string, flags ...string) (p *process, dir string) {
 	t.Helper()
 	testkit.NeedsMachine(t)
@@ -118,8 +118,8 @@ func TestANetmasterInAPodIsNamedByItsNode(t *testing.T) {
 	}
 }
 
-// A name that no node can have is refused, and not replaced by one that several netmasters would share; so is none for
-// the member of the store.
+// An impossible name of a node is refused, and not replaced by one that several netmasters would share; so is a
+// missing name of the member of the store.
 func TestANetmasterInAPodRefusesANodeThatCannotBe(t *testing.T) {
 	for node, c := range map[string]struct {
 		flags []string

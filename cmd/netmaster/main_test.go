@@ -81,7 +81,7 @@ func TestVersionIsThreeLines(t *testing.T) {
 	}
 }
 
-// process is a netmaster that runs as one.
+// process is a netmaster in a process of its own.
 type process struct {
 	*testing.T
 	flags []string
@@ -219,7 +219,7 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 	leaderKilled(t, func(time.Duration) time.Duration { return time.Minute }) // beside other tests
 }
 
-// What the flag promises, where the machine has processors free for a successor.
+// The promise of the flag, if the machine has free processors for a successor.
 func TestLongKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
 	testkit.TakesLong(t)
 	leaderKilled(t, func(ttl time.Duration) time.Duration { return ttl + time.Second })
@@ -227,7 +227,7 @@ func TestLongKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
 
 // leaderKilled kills the leader of three and wants another within a time.
 func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
-	const ttl = 9 * time.Second // the shortest that the flag promises its time for
+	const ttl = 9 * time.Second // the shortest for which the flag promises its time
 	all := cluster(t, 3, "--leader-ttl", ttl.String())
 	first := leader(t, time.Minute, all)
 	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
@@ -235,7 +235,7 @@ func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	if err := all[first].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = all[first].cmd.Wait() // killed, as it says
+	_ = all[first].cmd.Wait() // returns that it was killed
 	leader(t, within(ttl), rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	serves(t, rest[0])

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// files are the names of the files of a folder.
+// files returns the names of the files of a folder.
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)

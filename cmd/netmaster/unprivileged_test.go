@@ -25,7 +25,7 @@ mount -o bind,remount,ro /
 shift
 exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@"`
 
-// openDir is a directory for the test that others than root get to, which those of testing are not.
+// openDir returns a directory for the test that other users than root can enter, unlike those of package testing.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "netmaster-")

@@ -64,7 +64,7 @@ func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 	if got := c.byRoot("GET", mastercfg.JoinTokensPath, ""); !strings.Contains(got, shown.Record.ID) || !strings.Contains(got, `"used":0`) {
 		t.Errorf("tokens: %s", got)
 	}
-	// Nor if it is in the body, too, which is why the request is as good as any.
+	// Nor if the token is in the body, too, which makes the rest of the request valid.
 	if code, answer, err := c.ask(over, "", "POST", mastercfg.JoinPath+"?token="+shown.Token, body(shown.Token)); err != nil || code != http.StatusOK {
 		t.Errorf("in the body: %d %s, %v", code, answer, err)
 	}
@@ -74,7 +74,7 @@ func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 		told, err = os.ReadFile(filepath.Join(c.dir, "audit.log"))
 		return err == nil && strings.Contains(string(told), `"key":"`+mastercfg.JoinPath+`"`) && strings.Contains(string(told), `"status":403`) && strings.Contains(string(told), `"status":200`)
 	})
-	c.kill() // what it has written stays
+	c.kill() // its files stay
 	if told, err = os.ReadFile(filepath.Join(c.dir, "audit.log")); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type person struct {
 
 func (c *closedOne) person(server string) *person { return &person{c, c.TempDir(), server} }
 
-// netctl runs a command and tells its exit code and what it has said.
+// netctl runs a command and returns its exit code and output.
 func (p *person) netctl(input, command string) (code int, said string) {
 	p.c.Helper()
 	p.c.Setenv("NETCTL_CONFIG", filepath.Join(p.home, "config.json"))
@@ -30,7 +30,7 @@ func (p *person) netctl(input, command string) (code int, said string) {
 	return code, out.String()
 }
 
-// want runs a command that ends with a code and says something.
+// want runs a command that ends with a code and prints a part.
 func (p *person) want(code int, part, input, command string) (said string) {
 	p.c.Helper()
 	got, said := p.netctl(input, command)
@@ -100,7 +100,7 @@ func TestUsersHaveCertificates(t *testing.T) {
 	if left, err := os.ReadFile(filepath.Join(root.home, "ca.pem")); err != nil || string(left) != others {
 		t.Errorf("the authorities of another cluster: %q, %v", left, err)
 	}
-	formerly := append(slices.Clone(c.ca), c.ca...) // as while the authorities are replaced
+	formerly := append(slices.Clone(c.ca), c.ca...) // as while the CAs are replaced
 	if err := os.WriteFile(filepath.Join(root.home, "ca.pem"), formerly, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The folder that the service is to write pods' configuration into is there when its sandbox begins, as its unit prepares it.
+// The folder for pods' configuration exists when the service's sandbox begins, as its unit prepares it.
 func TestInstallMakesTheFolderOfPodsConfiguration(t *testing.T) {
 	testkit.NeedsMachine(t)
 	dir := filepath.Join(t.TempDir(), "cni", "net.d")

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What netplugin tells Prometheus is named as the conventions say, and each is in the table of the operators' page.
+// Netplugin's metrics are named by the conventions, and each is in the table of the operators' page.
 func TestMetricsAreNamedAndListed(t *testing.T) {
 	o := &options{runDir: t.TempDir(), uplinks: []string{"eth1"}}
 	o.node.VTEP = netip.MustParseAddr("192.0.2.1")

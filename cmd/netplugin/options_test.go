@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/utils/daemonflags"
 )
 
-// minimal are the flags that must be given.
+// minimal are the required flags.
 var minimal = []string{"--mode=cni", "--netmode=vxlan", "--fwdmode=routing", "--ctrl-ip=192.0.2.1", "--vtep-ip=198.51.100.1"}
 
 // parse runs the command line and returns the options it starts with.

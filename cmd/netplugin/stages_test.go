@@ -20,7 +20,7 @@ func (d *diary) note(line string) {
 	d.lines = append(d.lines, line)
 }
 
-// until is a task that runs until told to stop.
+// until is a task that runs until ctx is done.
 func (d *diary) until(name string) task {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Of a package that was installed after the program began, the program that runs may not be; of what is not known nothing is said.
+// A package that was installed after the start of the program may not be the running one; if either time is
+// unknown, it is not reported.
 func TestAPackageThatCameAfterTheProgramIsTold(t *testing.T) {
 	dir := t.TempDir()
 	p := switchPackage{filepath.Join(dir, "status")}

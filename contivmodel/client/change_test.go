@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// versioned is a server with one global object that has a revision, and that
-// others change as often as told before each post.
+// versioned is a server with one global object that has a revision, and that other clients change intruders times,
+// once before each post.
 type versioned struct {
 	object    *contivmodel.Global
 	revision  int

@@ -52,7 +52,7 @@ func nobody(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// answer is a handler that says one thing.
+// answer returns a handler with one answer.
 func answer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)

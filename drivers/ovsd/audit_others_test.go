@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// programmed returns everything that the bridge was given, one item a line.
+// programmed returns the complete content of the bridge, one item a line.
 func (n *node) programmed() string {
 	n.t.Helper()
 	lines := n.flows()

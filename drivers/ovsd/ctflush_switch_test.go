@@ -50,7 +50,7 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 		toOther = strings.Count(table, "reply=(src="+stays+",")
 		return strings.Count(table, "reply=(src=10.1.0.1") - toOther, toOther
 	}
-	// A busy switch drops some of what is sent at once: that is sent again.
+	// A busy switch drops some of a burst: those packets are sent again.
 	var made, others int
 	eventually(t, "two thousand connections, and no more come", func() bool {
 		if made+others <= 2000 {

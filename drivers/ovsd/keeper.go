@@ -54,8 +54,8 @@ func (d *Driver) keep(ctx context.Context) error {
 	}
 }
 
-// look makes one pass. Its error names all that is still wrong; again tells
-// whether to retry after keeperPause, as no change of a row may wake the keeper.
+// look makes one pass. Its error names all remaining faults; again reports whether to retry after keeperPause, as
+// no change of a row may wake the keeper.
 func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	client := k.db.client
 	switch {

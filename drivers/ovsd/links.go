@@ -44,7 +44,7 @@ func hostLinkNumber(name string) (uint32, bool) {
 	return uint32(n), err == nil && hostLinkName(uint32(n)) == name
 }
 
-// Overhead of VXLAN in bytes, by the IP version of the underlay, and limits of MTUs.
+// Overhead of VXLAN in bytes, by the IP family of the underlay, and limits of MTUs.
 const (
 	overheadIPv4 = 14 + 20 + 8 + 8
 	overheadIPv6 = 14 + 40 + 8 + 8

@@ -79,7 +79,7 @@ type masks struct {
 
 var kernelMasks = regexp.MustCompile(`masks:.* total:(\d+)`)
 
-// countMasks asks the datapath. The kernel tells how many there are; in ovs-vswitchd they are seen in the flows.
+// countMasks returns the masks of the datapath: the kernel's own count, or those in the flows of ovs-vswitchd.
 func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 	if d.datapathType() == DatapathNetdev {
 		of, err := d.masksOfPorts(ctx)
@@ -191,7 +191,7 @@ func (DatapathMetrics) Describe(to chan<- *prometheus.Desc) {
 	zones.Describe(to)
 }
 
-// Collect implements prometheus.Collector. Of a datapath of several bridges the first one tells the masks.
+// Collect implements prometheus.Collector. The first bridge of a datapath reports its masks.
 func (m DatapathMetrics) Collect(to chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, d := range m {

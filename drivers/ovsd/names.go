@@ -93,7 +93,7 @@ func (k *askers) find(db *database, port uint32) (endpointID string, known bool)
 	return endpointID, known
 }
 
-// found signals that the namespace exists; fresh tells that it, or its link, was replaced.
+// found signals that the namespace exists; fresh: it, or its link, was replaced.
 func (p *namesPlace) found(fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ type belongings struct {
 
 func (b belongings) empty() bool { return len(b.Addresses)+len(b.Routes) == 0 }
 
-// without returns b without one IP version.
+// without returns b without one IP family.
 func (b belongings) without(family int) belongings {
 	b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a netlink.Addr) bool { return (a.IP.To4() != nil) == (family == netlink.FAMILY_V4) })
 	b.Routes = slices.DeleteFunc(slices.Clone(b.Routes), func(r route) bool { return r.Family == family })

@@ -207,7 +207,7 @@ func TestWhatTheHostHasForAWhileIsMovedForThatWhile(t *testing.T) {
 	n.Exec("ip", "route", "add", "203.0.114.0/24", "via", "198.51.100.1", "proto", "bird")
 	n.Exec("ip", "address", "add", "198.51.100.8/24", "dev", "up0", "valid_lft", "1000", "preferred_lft", "900")
 	b, stop := n.keep("", "up0")
-	// lasts tells for how long; it is in seconds.
+	// lasts waits for the wanted lifetimes, in seconds.
 	lasts := func(want ...string) {
 		t.Helper()
 		n.eventually(strings.Join(want, ", "), func() bool {
@@ -232,7 +232,7 @@ func TestWhatTheHostHasForAWhileIsMovedForThatWhile(t *testing.T) {
 	lasts(`default via 2001:db8:7::1 dev up0 proto ra metric 1024 expires [89]..sec`, `up0 +inet 198.51.100.8/24 .* valid_lft 4...sec preferred_lft 3...sec`)
 }
 
-// hasBack waits until the host has what it had.
+// hasBack waits until the host has its former configuration.
 func (n *node) hasBack(before string) {
 	n.t.Helper()
 	defer func() {

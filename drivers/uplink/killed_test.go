@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// asProcess, in the environment, makes the test binary a process that keeps uplinks, or
-// gives them back, and is killed before a step: the number of the step, where the switch, the
-// namespace and the record are, "keep" or "undo", and the uplinks.
+// asProcess, in the environment, makes the test binary a process that keeps uplinks, or gives them back, and is
+// killed before a step: the number of the step, the directories of the switch, the namespace and the record,
+// "keep" or "undo", and the uplinks.
 const asProcess = "CONTIV_TEST_UPLINK"
 
 func TestMain(m *testing.M) {
@@ -156,7 +156,7 @@ func TestWhoIsKilledWhileALinkGetsBackWhatItHadLeavesIt(t *testing.T) {
 	t.Logf("killed before: %q", steps)
 }
 
-// hasAddresses expects the host to have its addresses, or them to be written down.
+// hasAddresses expects the host to have its addresses, or the record.
 func (n *node) hasAddresses(when string) {
 	n.t.Helper()
 	record, _ := os.ReadFile(n.record()) // there may be none

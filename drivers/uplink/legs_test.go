@@ -67,8 +67,8 @@ func (n *node) refusing(link string) (b *uplink.Bridge, stop func()) {
 	return b, stop
 }
 
-// What the local port has by now is written down for a link that was moved there, also while
-// the switch refuses another one, which keeps what it has.
+// The present addresses of the local port are recorded for a link that was moved there, also while the switch
+// refuses another one, which keeps its own.
 func TestWhatComesLaterIsNotedWhileTheOtherLinkIsRefused(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

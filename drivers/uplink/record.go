@@ -107,7 +107,7 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 }
 
 // checkReadable returns an error if the record could not be read back, for example for a route through a
-// gateway of the other IP version, which the library writes but does not read. Such a link is not moved.
+// gateway of the other IP family, which the library writes but does not read. Such a link is not moved.
 func (b belongings) checkReadable() error {
 	data, err := json.Marshal(b)
 	if err == nil {

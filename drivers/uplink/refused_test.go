@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// A link that Open vSwitch refuses has a row and is no port: nothing that is sent by the
-// bridge would leave by it. The host keeps what it has there, until the link is a port.
+// A link that Open vSwitch refuses has a row and is no port: no packet would leave the bridge by it. The host
+// keeps its addresses there until the link is a port.
 func TestTheHostStaysOnALinkThatTheSwitchRefuses(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

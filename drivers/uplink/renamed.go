@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// followRenamed updates the names of links in the record. Otherwise a renamed link would count as removed, with the addresses that the
-// host had there, and as a new one under its new name.
+// followRenamed updates the names of links in the record. Otherwise a renamed link would count as removed, with
+// the addresses that the host had there, and as a new one under its new name.
 func (b *Bridge) followRenamed() error {
 	next, changed := b.moved.clone(), false
 	for _, old := range slices.Sorted(maps.Keys(next.indexes())) {
@@ -37,8 +37,8 @@ func (b *Bridge) followRenamed() error {
 	return nil
 }
 
-// renamed returns the new name of a link of the record; "" if it has kept its name, no longer exists, or cannot be identified. It is
-// identified by index and MAC.
+// renamed returns the new name of a link of the record; "" if it has kept its name, no longer exists, or cannot be
+// identified. It is identified by index and MAC.
 func (b *Bridge) renamed(old string, r record) (string, error) {
 	if _, err := b.links.byName(old); !fault.Is(err, fault.NotFound) {
 		return "", err
@@ -73,7 +73,7 @@ func (r record) indexes() map[string]int {
 	return indexes
 }
 
-// rename moves what is recorded of a link to another name.
+// rename moves the record of a link to another name.
 func (r record) rename(old, name string) {
 	if index, noted := r.Plain[old]; noted {
 		delete(r.Plain, old)

@@ -113,7 +113,7 @@ func TestTheLastUplinkGetsBackWhatTheHostHad(t *testing.T) {
 	}
 }
 
-// What is back on its link is the host's again, also while another link cannot get back what it had.
+// Addresses that are back on their link are the host's again, also while another link cannot get back its own.
 func TestALinkThatHasItsAddressesBackIsLeftAlone(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// What cannot be written down is not moved, or it would be lost with the process that has moved it.
+// Routes that cannot be recorded are not moved, or they would be lost with the process that has moved them.
 func TestALinkWithARouteThatCannotBeWrittenDownStaysAsItIs(t *testing.T) {
 	n := aHost(t)
 	n.Exec("ip", "route", "add", "203.0.113.128/25", "via", "inet6", "fe80::1", "dev", "up0")

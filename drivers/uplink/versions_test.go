@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// A new link has IPv6 as the machine's default says, and the local port as the uplink had it.
+// A new link has the machine's default for IPv6, and the local port the uplink's setting.
 func TestTheLocalPortHasIPv6AsTheUplinkHad(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -305,7 +305,7 @@ func TestAnEndpointOfAnotherNodeIsNeitherUsedNorDeleted(t *testing.T) {
 	if diff := cmp.Diff([]string{"endpoint " + theirs.ID}, node.Leftovers(t)); diff != "" {
 		t.Errorf("after the refused ADD: %s", diff)
 	}
-	// Also where the answer, which says whose it is, does not come.
+	// Also without the answer, which names the endpoint's node.
 	node.Cluster.Fail(fakenode.CreateEndpoint, away)
 	refused(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""), 104)
 	if diff := cmp.Diff([]string{"endpoint " + theirs.ID}, node.Leftovers(t)); diff != "" {
@@ -447,7 +447,7 @@ func TestARepeatedAddWaitsUntilThePortsAreKnown(t *testing.T) {
 	known.Store(true)
 	node.Switch.Fail(fakenode.Ready, nil)
 	adding.Wait()
-	<-asked // it was judged
+	<-asked // it was evaluated
 	if after := node.Switch.Ports(); string(again) != string(first) || !reflect.DeepEqual(after, before) {
 		t.Errorf("%s\nwas\n%s\nports %v, before %v", again, first, after, before)
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Under Kubernetes an ADD that fails has been undone, as far as commands do that, before its program gives up,
-// whose clock starts first. What an earlier ADD left may have to be undone, too: that begins within the time of
-// this one, and may take as long.
+// Under Kubernetes a failed ADD has been undone, as far as commands do that, before the timeout of its program,
+// which starts first. An earlier ADD may have to be undone, too: that begins within the time of this one, and may
+// take as long.
 func TestAnADDOfAPodEndsWithinItsTimeout(t *testing.T) {
 	const start = time.Second
 	for mode, most := range map[Mode]time.Duration{Kubernetes: 30 * time.Second, CNI: 120 * time.Second} {

@@ -45,7 +45,7 @@ func TestADelIsFinishedWhenWhatItNeedsIsBack(t *testing.T) {
 	}
 }
 
-// onSmallDisk is a node with little room for checkpoints; full takes the rest of it, and free gives it back.
+// onSmallDisk returns a node with little room for checkpoints; full fills the rest of it, and free releases it.
 func onSmallDisk(t *testing.T) (node *fakenode.Node, full, free func()) {
 	t.Helper()
 	testkit.NeedsMachine(t)
@@ -145,8 +145,8 @@ func TestADelNeedsNothingButTheAttachment(t *testing.T) {
 	node.NothingLeft(t)
 }
 
-// A runtime that calls DEL ten times at once, while the ADD is under way, removes one container. The next of the
-// pod is not touched by what is still said of the first.
+// A runtime that calls DEL ten times at once, while the ADD is in progress, removes one container. The remaining
+// calls do not affect the pod's next one.
 func TestTenDeletionsAtOnceAreOne(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t, func(c *k8splugin.Config) { c.Limits.Ready = time.Minute })
@@ -246,7 +246,7 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 	if err != nil || len(listed) != 1 {
 		t.Fatalf("queue: %v, %v", listed, err)
 	}
-	do(t, node, add) // before it is the turn of what was listed
+	do(t, node, add) // before the listed deletion is processed
 	if err := k8splugin.AcceptDeletion(server, t.Context(), listed[0].Attachment()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ var SweepOnce = (*Server).sweepOnce
 // SweepDeleted looks once for attachments whose pods are deleted.
 var SweepDeleted = (*Server).sweepDeleted
 
-// AcceptDeletion is what is done about a deletion that was found in the queue.
+// AcceptDeletion processes a deletion from the queue.
 var AcceptDeletion = (*Server).acceptDeletion
 
 // IsGone reports whether the container of an attachment is gone.

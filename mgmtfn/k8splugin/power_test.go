@@ -20,8 +20,7 @@ import (
 // nextBoot has a server run after the machine was started again.
 func nextBoot(c *k8splugin.Config) { c.Boot = "the next one" }
 
-// cutPower takes away what a machine loses with its power: links, and the files that need
-// not have reached the disk.
+// cutPower removes what a machine loses with its power: links, and the files that need not have reached the disk.
 func cutPower(t *testing.T, node *fakenode.Node) {
 	t.Helper()
 	for _, p := range node.Switch.Ports() {
@@ -93,14 +92,14 @@ func TestOnlyWhatWasAttachedByThisMachineIsDeleted(t *testing.T) {
 	}
 	stop = fresh.Start(t, nextBoot)
 	fakenode.Eventually(t, "the endpoints of this boot and the former one are deleted", func() bool { return !knows(t, node, podEndpoint) && !knows(t, node, again) })
-	stop() // and finish what it is about
+	stop() // after finishing work in progress
 	if left, err := node.Cluster.Endpoints(); err != nil || !slices.Equal(left, others) {
 		t.Errorf("endpoints %q (%v), want %q", left, err, others)
 	}
 }
 
-// Of an endpoint that was there before, or that an older master makes, the store does not say
-// in which boot it was attached: the checkpoint has to.
+// For an endpoint that existed before, or of an older master, the store does not record in which boot it was
+// attached: the checkpoint has to.
 func TestACheckpointReachesTheDiskIfTheStoreDoesNotSayAsMuch(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		node := fakenode.NewNode(t)

@@ -198,7 +198,7 @@ func TestWithoutItsStateDirectoryTheNodeKeepsWhatLivesAndDeletesTheRest(t *testi
 	if !knows(t, node, podEndpoint) {
 		t.Error("the endpoint of a living container is deleted, too")
 	}
-	stop() // and finish what it is about
+	stop() // after finishing work in progress
 	if !knows(t, node, byHand.ID) {
 		t.Error("an endpoint that never had a port on this node is deleted, too")
 	}

@@ -50,7 +50,7 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 		<-refusals
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // those that wait are given up after a minute
+	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // those that wait fail after a minute
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
@@ -76,8 +76,7 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 	<-done
 }
 
-// A node whose DELs hang is asked for its status all the same, and takes in other DELs: those are noted, and
-// carried out later.
+// A node with hanging DELs still answers STATUS, and accepts other DELs: those are queued, and carried out later.
 func TestDelsThatHangKeepNeitherStatusNorOtherDelsWaiting(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

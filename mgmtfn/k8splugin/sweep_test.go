@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// kubernetes is a server of Kubernetes that places pods as the call says.
+// kubernetes configures a server of Kubernetes that places pods by the call.
 func kubernetes(c *k8splugin.Config) {
 	c.Mode, c.Labels = k8splugin.Kubernetes, labels.Call{}
 	c.Limits.Beat, c.Limits.Sweep = 10*time.Millisecond, 10*time.Millisecond
@@ -168,8 +168,8 @@ func TestAContainerThatHasLostItsLinkKeepsItsAddress(t *testing.T) {
 	}
 }
 
-// A switch that has lost its database counts its links from one again: what is kept of a
-// container of before names the link of another one.
+// A switch that has lost its database counts its links from one again: the checkpoint of a former container names
+// another one's link.
 func TestTheLinkOfAnotherContainerDoesNotKeepOneThatIsGone(t *testing.T) {
 	for what, undo := range map[string]func(t *testing.T, node *fakenode.Node, server *k8splugin.Server, stop func()){
 		"sweep": func(t *testing.T, _ *fakenode.Node, server *k8splugin.Server, _ func()) {
@@ -316,7 +316,7 @@ func TestANodeOfKubernetesThatStartsWithoutTheStoreStaysReady(t *testing.T) {
 
 	node.Switch.Fail(fakenode.Ready, noStore)
 	stop := node.Start(t, kubernetes)
-	refused(t, node, status, 50) // no server of this boot has given the switch anything
+	refused(t, node, status, 50) // no server of this boot has configured the switch
 	if _, err := os.Stat(alive); err == nil {
 		t.Error("a server that has never been ready has a heartbeat")
 	}

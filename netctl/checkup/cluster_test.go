@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A closed cluster whose store listens plainly to others is not closed.
+// A closed cluster is not closed if its store is reachable for others in plain HTTP.
 func TestAPlainStoreIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, store, want string

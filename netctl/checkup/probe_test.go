@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// folder is set for the process that a test starts in namespaces of its own.
+// folder is set in the environment of the process that a test starts in namespaces of its own.
 const folder = "NETCTL_PROBE_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// script lets the process do what it likes without a trace on the machine: it
-// has its own network and its own folder of network namespaces.
+// script runs the process without a trace on the machine: it has its own network and its own folder of network
+// namespaces.
 const script = `mount -t tmpfs none /run; ip link set lo up; "$0"; ip -o link show type bridge | wc -l; ip netns list`
 
-// probe runs a probe through the reference plugin "bridge" under our plugin's
-// name, with a configuration in the form that the file name tells.
+// probe runs a probe through the reference plugin "bridge" under our plugin's name, with a configuration in the
+// form of the file name.
 func probe(t *testing.T, file, conf string) string {
 	t.Helper()
 	testkit.NeedsMachine(t)

@@ -39,7 +39,7 @@ func readAll(t *testing.T, text string) []contivmodel.Object {
 	return objects
 }
 
-// filled is an object of a kind with a value in every field.
+// filled returns an object of a kind with a value in every field.
 func filled(t *testing.T, kind contivmodel.Kind) contivmodel.Object {
 	t.Helper()
 	o := kind.New()
@@ -144,7 +144,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 	}
 }
 
-// What YAML would take for a number or a truth value is the text that was written, in fields that hold texts.
+// Fields for texts keep the written text, even if YAML would take it for a number or a truth value.
 func TestTextsAreAsWritten(t *testing.T) {
 	for _, text := range []string{"1.10", "010", "1e3", "0x1F", "1_000", "no", "on", "y", "True", ".inf", "2001-01-01", "12345678901234567890123", "+5"} {
 		tenant := &contivmodel.Tenant{Key: text, TenantName: text}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crew is a hasher with workers, and what they say.
+// crew returns a hasher with workers, and their log.
 func crew(t *testing.T, command ...string) (*Hasher, *Workers, *logrustest.Hook) {
 	log, said := logrustest.NewNullLogger()
 	w := NewWorkers(logrus.NewEntry(log), command...)

@@ -142,7 +142,7 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 	for _, a := range attacks {
 		b.forbids(log, a.name, "node/h1", a.path, a.body, a.about, a.reason)
 	}
-	// and what is its own
+	// and its own endpoint
 	b.endpointAs("proven:node/h1", "blue", "own")
 	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"own","ContainerID":"c","Event":"start"}`, 200, "")
 	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"c","Event":"die"}`, 200, "")
@@ -180,7 +180,7 @@ func TestANodeGetsNoEndpointInANetworkOfTheSameID(t *testing.T) {
 	b.want("proven:root", "POST", "/api/v1/serviceLBs/blue:s/", `{"tenantName":"blue","serviceName":"s","networkName":"web.x","ports":["80:80:TCP"],"selectors":["a=b"]}`, 500, "Network web.x not found")
 }
 
-// In a permissive cluster it is noted, and done.
+// In a permissive cluster it is audited, and carried out.
 func TestWhatANodeSaysOfOthersIsNotedInAPermissiveCluster(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())

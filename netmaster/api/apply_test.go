@@ -131,8 +131,8 @@ func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 		[]string{"deleted policy shop:q", "configured endpointGroup shop:front"})
 }
 
-// An object that is deleted and made by one apply is there afterwards, or nothing is done: a deletion that what is in
-// use holds up does not come after it.
+// An object that is deleted and created by one apply exists afterwards, or nothing is done: a deletion that users
+// of the object hold up does not follow later.
 func TestWhatAnApplyMakesIsThereAfterwards(t *testing.T) {
 	b := ready(t)
 	b.applying("", shop...)

@@ -115,7 +115,7 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 			b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 		}
 	}
-	const refused = 50 // tries that are not judged
+	const refused = 50 // tries that are not checked
 	for i := range 2 + refused {
 		status := 401
 		if i >= 2 {
@@ -167,7 +167,7 @@ func TestManyRefusalsOfOneAreCounted(t *testing.T) {
 	}
 }
 
-// What an enforced cluster would have refused is written down in the same way, if it was read only.
+// Requests that an enforced cluster would have refused are counted in the same way, if they were reads.
 func TestManyReadsThatWouldBeRefusedAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())
@@ -188,7 +188,7 @@ func TestManyReadsThatWouldBeRefusedAreCounted(t *testing.T) {
 	}
 }
 
-// Where nothing may happen that is not written down, nothing does; what happens has two lines.
+// In strict mode a change that cannot be recorded is not carried out; one that is has two lines.
 func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	log := audit.New(filepath.Join(dir, "audit.log"), testkit.Quiet())
@@ -248,7 +248,7 @@ func (u unsure) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64,
 	return 0, fault.New(fault.Unavailable, "commit with unknown outcome")
 }
 
-// What may have happened is written down, however many refusals there were before it.
+// A request of unknown outcome is recorded, however many refusals there were before it.
 func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())

@@ -60,8 +60,8 @@ func (a *audited) news() (entries []audit.Entry) {
 	return entries
 }
 
-// about are the lines since the last time, when they are about so many objects. An answer that is long is there
-// before its lines are.
+// about returns the lines since the last call, once they are about so many objects. A long answer arrives before
+// its lines.
 func (a *audited) about(objects int) (entries []audit.Entry) {
 	a.Helper()
 	testkit.Eventually(a.T, 10*time.Second, "the log has the lines", func() bool {
@@ -75,8 +75,8 @@ func (a *audited) about(objects int) (entries []audit.Entry) {
 	return entries
 }
 
-// says fails unless the one line since the last time is about a path and what else is given of it; of a reason
-// that is a part. The rest of a line that was denied has to have a reason, and of one that was not, none.
+// says fails unless there is one line since the last call, with the path and the wanted fields; of the reason a
+// part. A denied line has to have a reason, and others none.
 func (a *audited) says(about string, want audit.Entry) {
 	a.Helper()
 	entries := a.news()

@@ -124,7 +124,7 @@ func TestQuotasOfKinds(t *testing.T) {
 		b.want(ann, "POST", fmt.Sprintf("rules/blue:p:%d", i), fmt.Sprintf(`{"tenantName":"blue","policyName":"p","ruleId":"%d","direction":"in","protocol":"tcp","action":"allow"}`, i), want, "")
 		b.want(ann, "POST", fmt.Sprintf("serviceLBs/blue:s%d", i), fmt.Sprintf(`{"tenantName":"blue","serviceName":"s%d","networkName":"web","ports":["80:80:TCP"],"selectors":["a=b"]}`, i), want, "")
 	}
-	// what there is may be changed
+	// existing objects may be changed
 	b.want(ann, "POST", "serviceLBs/blue:s0", `{"tenantName":"blue","serviceName":"s0","networkName":"web","ports":["81:80:TCP"],"selectors":["a=b"]}`, 200, "")
 	// and a full tenant does not affect others
 	eve := b.user("eve", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"})

@@ -66,7 +66,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	if answer := ask(operator, "POST", "Bgps/h9", with(router), 200); !strings.Contains(answer, `"password":"***"`) {
 		t.Errorf("made: %s", answer)
 	}
-	// changes that do not name it, or send back what was read, leave it
+	// changes that do not name it, or send back its placeholder, leave it
 	stored := func(want string) {
 		t.Helper()
 		sealed := string(record[mastercfg.CfgBgpState](b, mastercfg.BgpPrefix+"h9").Password)

@@ -17,8 +17,8 @@ import (
 
 const day = 24 * time.Hour
 
-// A leader whose clock is ahead takes for ended what is not, and takes nothing away for good: those after it serve what
-// was given out before.
+// A leader whose clock is ahead treats valid credentials as expired, but removes none: its successors accept
+// earlier ones.
 func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
 	b, ahead := proxied(t)
 	const users = logins.AuthPath + "/local_users/"
@@ -43,7 +43,8 @@ func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
 	b.want(meanwhile, "GET", "tenants", "", 200, "")
 }
 
-// What a leader whose clock is far ahead gives out ends years later by the others' clocks. It does not count for them.
+// Credentials of a leader whose clock is far ahead expire years later by the others' clocks, and are not valid for
+// them.
 func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 	b, ahead := proxied(t)
 	const users = logins.AuthPath + "/local_users/"

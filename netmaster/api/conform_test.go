@@ -65,11 +65,11 @@ func closeSchema(s *openapi3.Schema) {
 	}
 }
 
-// conforming are the answers that were found to be as the document says: reading its schemas takes longer than
+// conforming are the answers that were found to conform to the document: reading its schemas takes longer than
 // answering.
 var conforming sync.Map
 
-// conforms checks an answer to a request; body is what was read of it.
+// conforms checks an answer to a request; body is the part of it that was read.
 func conforms(t testing.TB, req *http.Request, resp *http.Response, body string) {
 	t.Helper()
 	router, err := documented()

@@ -39,7 +39,7 @@ func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
 	b.refused("GET", "inspect/endpoints/none", "", "endpoint not found", 404, "not-found")
 }
 
-// networkReads counts what is read of networks.
+// networkReads counts the reads of networks.
 type networkReads struct {
 	ledger.Reader
 	n int

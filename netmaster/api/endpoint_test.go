@@ -42,7 +42,7 @@ func withGroup(t testing.TB) *bench {
 	return b
 }
 
-// What a pod of Kubernetes asks for is not given to a service that names it, whichever version of IP it is of.
+// An address that a pod of Kubernetes requests is not assigned to a service that requests it, in either IP family.
 func TestAnAddressThatAPodAsksForIsNotThatOfAService(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24","ipv6Subnet":"2001:db8::/64"}`)
@@ -305,7 +305,7 @@ func TestContainerEventsLabelTheEndpoint(t *testing.T) {
 	})
 }
 
-// Two networks with one subnet in different tenants give equal addresses.
+// Two networks with one subnet in different tenants assign equal addresses.
 func TestTenantsDoNotShareAddresses(t *testing.T) {
 	b := withGroup(t)
 	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
@@ -347,8 +347,7 @@ func TestAddressesHeldOfAGroupStayWithWhoGotThem(t *testing.T) {
 	}
 }
 
-// A runtime gives back what it was given under the name that it was given it by,
-// whether or not there still is such a group.
+// A runtime releases an address under the name of its allocation, whether or not that group still exists.
 func TestAnAddressIsGivenBackWhenItsGroupIsGone(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", web)

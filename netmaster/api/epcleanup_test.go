@@ -152,7 +152,7 @@ func TestCleanUpLeavesWhatAContainerUses(t *testing.T) {
 	}
 }
 
-// The address of a pod rests when it is cleaned up, as when its node gives it back.
+// The address of a pod rests after a cleanup, as after its node has released it.
 func TestAddressesOfPodsThatAreCleanedUpRest(t *testing.T) {
 	b := withGroup(t)
 	add := func(container, uid string) string {

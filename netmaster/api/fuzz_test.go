@@ -64,8 +64,8 @@ func (d *decoders) newest(t *testing.T) (revision int64) {
 	return revision
 }
 
-// ask sends a body of any content, and fails unless it is answered with what is wrong with it, and then nothing
-// has changed.
+// ask sends a body of any content, and fails unless the answer names the error and nothing has changed, or it
+// succeeds.
 func (d *decoders) ask(t *testing.T, path, body string, who identity.Identity, token string) {
 	t.Helper()
 	d.now.Add(int64(time.Second)) // so that no request limit is exceeded

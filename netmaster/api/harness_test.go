@@ -40,7 +40,7 @@ type bench struct {
 	client *http.Transport
 }
 
-// given is a ledger in whose place a test may put another one.
+// given is a ledger that a test may replace.
 type given struct{ auth.Ledger }
 
 // start begins with an empty store: no global object, no tenant.

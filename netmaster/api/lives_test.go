@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// lives has an object of every kind but the global one, which cannot be made
-// twice: how one is made, what it may become, and what is stored of it.
+// lives has an object of every kind but the global one, which cannot be created twice: its creation, an update,
+// and its records in the store.
 var lives = []struct {
 	given                [][2]string // existing objects: path, object
 	path, create, update string

@@ -86,7 +86,7 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(ann, "GET", bindings+admins.ID+"/", "", 403, "")
 	b.want(ann, "DELETE", bindings+admins.ID+"/", "", 403, "")
 	b.want("proven:root", "GET", bindings+"none/", "", 404, `"error"`)
-	// himself, but not whether he may log in
+	// the own account, but not whether it is disabled
 	b.want(ann, "GET", users+"ann/", "", 200, `"first_name":"Ann"`)
 	b.want(ann, "GET", users+"bob/", "", 403, "")
 	b.want(ann, "PATCH", users+"ann/", `{"disable":false}`, 403, "")
@@ -183,7 +183,7 @@ func TestBadLogins(t *testing.T) {
 	b.login("ann", goodPassword)
 }
 
-// Whose password is right has not guessed, though the store takes no session: he logs in when it does.
+// A right password is no guess, though the store accepts no session: the user can log in when it does.
 func TestARightPasswordIsNoGuessWhateverBecomesOfTheSession(t *testing.T) {
 	b, _ := directed(t) // which knows ann
 	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
@@ -400,8 +400,7 @@ func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
 	b.want("proven:root", "POST", bindings, strings.Replace(group("cn=y"), "blue", "red", 1), 201, "")
 }
 
-// An open cluster has none of these routes: what anybody could write would count once it
-// is closed.
+// An open cluster has none of these routes: changes by any client would count once it is closed.
 func TestAnOpenClusterHasNoUsers(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/login/", "/local_users/", "/authorizations/", "/tokens/", "/version/"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// NetworkPolicy tells where a Kubernetes NetworkPolicy is in force.
+// NetworkPolicy lists where a Kubernetes NetworkPolicy is in force.
 type NetworkPolicy struct {
 	Tenant string              // tenant of its namespace
 	Nodes  []NetworkPolicyNode // nodes with pods that it selects, by name

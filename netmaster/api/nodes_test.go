@@ -216,7 +216,8 @@ func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
 	b.refused("POST", "Bgps/h1", speaker("h1", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h1 is that of node h2", 409, "conflict")
 }
 
-// A store of an earlier version may have what is refused now: it is read, and its other fields are changed.
+// A store of an earlier version may have values that are refused now: they are read, and other fields can be
+// changed.
 func TestNodesThatHaveOneAddressSinceBeforeAreChanged(t *testing.T) {
 	b := furnished(t)
 	for _, host := range []string{"h1", "h2"} {
@@ -287,7 +288,7 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters == nil || *ep.Counters != (contivmodel.EndpointCounters{RxPackets: 1, RxBytes: 10, TxPackets: 4, TxBytes: 40}) {
 		t.Errorf("counters of an endpoint: %+v", ep.Counters)
 	}
-	// What no node has to tell is not listened to.
+	// An answer larger than any node needs is not accepted.
 	h2.set(func(n *nodeREST) {
 		n.counters = `{"rules":{` + rule + `},"more":"` + strings.Repeat("m", countedAnswer) + `"}`
 	})

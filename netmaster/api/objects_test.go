@@ -46,7 +46,7 @@ func TestProfileReachesTheGroupsThatHaveIt(t *testing.T) {
 	}
 }
 
-// Pods of Kubernetes that ask for a profile hold it, and get what it is changed to.
+// Pods of Kubernetes that request a profile use it, and get its changes.
 func TestProfileReachesThePodsThatAskForIt(t *testing.T) {
 	b := furnished(t)
 	b.ok("POST", "netprofiles/blue:gold", `{"tenantName":"blue","profileName":"gold","bandwidth":"10 Mbps"}`)

@@ -223,7 +223,8 @@ func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 	}
 }
 
-// While the provider does not answer, few wait for it: the others hear so at once, and keep no connection.
+// While the provider does not answer, few requests wait for it: the others are refused at once, and keep no
+// connection.
 func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 	const few = 64
 	b, issuer := provided(t)
@@ -258,8 +259,8 @@ func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 // provider.
 const freeOfOneSource, outsideAtOnce = 5, 16
 
-// loginOf is the i-th login while the provider hangs, with a code and from an address of its own: it waits for the
-// provider until that is given up, or is refused at once.
+// loginOf is the i-th login while the provider hangs, with a code and an address of its own: it waits until the
+// provider times out, or is refused at once.
 func (b *bench) loginOf(i int, waited, refused *atomic.Int64) {
 	b.Helper()
 	proof := fmt.Sprintf(`{"code":"c%d","verifier":"v","nonce":"n","redirect_uri":"http://127.0.0.1/callback"}`, i)
@@ -318,7 +319,7 @@ func TestTheProviderIsConfigured(t *testing.T) {
 	if strings.Contains(answer, "client_secret") || strings.Contains(answer, "enc:v1") {
 		t.Errorf("the secret is shown: %s", answer)
 	}
-	// a change keeps what it does not name
+	// a change keeps the fields that it does not name
 	b.want("proven:root", "PATCH", providerPath+"/", `{"groups_claim":"roles"}`, 200, `"groups_claim":"roles"`)
 	issuer.Set(openidtest.Behaviour{Claims: map[string]any{"roles": []string{"x"}, "groups": nil}})
 	b.want("", "POST", openIDLoginPath+"/", shows(t, b.browse()), 200, "token")

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The mode of a tenant is in the record that agents read. Without one the tenant and that record are as they were
-// before there were modes.
+// The mode of a tenant is in the record that agents read. Without a mode the tenant and that record are as in
+// earlier versions.
 func TestAgentsAreToldTheModeOfATenant(t *testing.T) {
 	b := ready(t)
 	record := func(when, want string) {

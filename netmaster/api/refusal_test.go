@@ -273,7 +273,7 @@ func (b *bench) store(key, value string) {
 	}
 }
 
-// drop deletes a key behind everybody's back.
+// drop deletes a key without the API.
 func (b *bench) drop(key string) {
 	b.Helper()
 	if _, err := b.ledger.Update(b.Context(), func(tx *ledger.Tx) error { tx.Delete(key); return nil }); err != nil {

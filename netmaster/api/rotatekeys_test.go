@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Secrets are sealed with another key when every netmaster that is registered has it, and open as before.
+// Secrets are encrypted with another key once every registered netmaster has it, and can be decrypted as before.
 func TestSecretsAreSealedWithAnotherKey(t *testing.T) {
 	b, _ := directed(t)
 	stored := func() string { return record[mastercfg.Directory](b, mastercfg.DirectoryKey).Password }

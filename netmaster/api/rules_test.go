@@ -218,8 +218,8 @@ func TestARuleMayNameIPv6AndOneAddressAsAPrefix(t *testing.T) {
 	}
 }
 
-// A rule of an earlier version, as the store or an export has it, may name a port beside a protocol that has none. It stays, and
-// means what it meant; none is made.
+// A rule of an earlier version, in the store or an export, may name a port with a protocol that has none. It
+// stays, with its meaning; no new one is accepted.
 func TestARuleWithAPortThatItsProtocolHasNotIsRefusedAndOneOfBeforeStays(t *testing.T) {
 	b := withPolicy(t)
 	b.ok("POST", "endpointGroups/blue:front", frontWithP)

@@ -24,8 +24,8 @@ import (
 // provenHeader stands in tests for what a connection proves, such as "root" or "node/h1".
 const provenHeader = "Test-Proven"
 
-// secured is a bench with the tenants blue and red, in a mode, where connections prove
-// what a header says.
+// secured returns a bench with the tenants blue and red, in a mode, where a header sets the identity of a
+// connection.
 func secured(t testing.TB, mode mastercfg.SecurityMode, change ...func(*Config)) *bench {
 	b := ready(t, change...)
 	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
@@ -180,7 +180,7 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 	}
 }
 
-// What a refusal says does not depend on what there is.
+// The text of a refusal does not depend on the existence of objects.
 func TestNobodyLearnsOfWhatIsNotHis(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
@@ -262,7 +262,7 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 	b.want(ann, "GET", "networks", "", 200, "red:web")
 	b.want("", "GET", "globals", "", 200, "routing")
 	b.want("ctv1_x", "GET", "networks", "", 200, "red:web") // also for who shows something wrong
-	// a node's name can neither be taken away nor given to another one
+	// a node's name can be neither removed nor given to another key
 	b.want("", "DELETE", mastercfg.NodesPath+"/h1", "", 401, "")
 	b.want("", "POST", mastercfg.NodesPath+"/h1/rekey", "", 401, "")
 	b.want("", "DELETE", mastercfg.MastersPath+"/m1", "", 401, "")

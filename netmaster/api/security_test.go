@@ -37,7 +37,7 @@ func (b *bench) step(who, step string) contivmodel.SecurityStatus {
 	return said
 }
 
-// closing is an open bench whose leader can make authorities, and has an audit log.
+// closing is an open bench whose leader can make CAs, and has an audit log.
 func closing(t *testing.T) (b *bench, logged func() []audit.Entry) {
 	t.Helper()
 	var all pki.Authorities
@@ -78,7 +78,7 @@ func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
 	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 500, "permissive before")
 	b.want("", "POST", mastercfg.SecurityPath+"/relax", "", 500, "nothing to relax")
 
-	// Not from elsewhere: anybody could say to be the admin.
+	// Not from elsewhere: any client could claim to be the admin.
 	r := httptest.NewRequest("POST", mastercfg.SecurityPath+"/init", nil)
 	r.RemoteAddr = "10.1.1.1:4000"
 	w := httptest.NewRecorder()

@@ -257,8 +257,8 @@ func TestServiceRecordsAreServed(t *testing.T) {
 	}
 }
 
-// TestProvidersAgreeWithAModel runs random histories of containers and services
-// and compares the lists with what a few lines say they should be.
+// TestProvidersAgreeWithAModel runs random histories of containers and services and compares the lists with a
+// model of a few lines.
 func TestProvidersAgreeWithAModel(t *testing.T) {
 	b := furnished(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -19,7 +19,7 @@ func (s silentStore) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// However long the store keeps a status waiting, members that answer are not said to be missing.
+// However long the store delays a status, members that answer are not reported as missing.
 func TestMembersThatAnswerAreNotMissingWhileTheStoreDoesNot(t *testing.T) {
 	b := ready(t, func(c *Config) {
 		c.StoreMissing = func(ctx context.Context) ([]string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// storing is a ledger that is storing a large plan, for as many reads more as left says.
+// storing is a ledger that is storing a large plan, until left more reads have been made.
 type storing struct {
 	auth.Ledger
 	left *atomic.Int64

@@ -44,7 +44,7 @@ func asksForCertificate(t *testing.T) string {
 	return string(text)
 }
 
-// withAuthorities gives an API those that it signs with.
+// withAuthorities gives an API its signing CAs.
 func withAuthorities(t *testing.T) func(*Config) {
 	t.Helper()
 	by, err := pki.NewCluster(time.Now())
@@ -78,7 +78,7 @@ func TestWhoHasEndedTakesNoAccount(t *testing.T) {
 	}
 }
 
-// What a user had when he was disabled does not come back when he is enabled.
+// A disabled user's sessions and certificates do not return when the user is enabled.
 func TestSessionsAndCertificatesOfADisabledUserEndForGood(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced, withAuthorities(t))
 	const own = usersPath + "/ann/"

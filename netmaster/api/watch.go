@@ -170,7 +170,8 @@ func (w *watch) begin(r ledger.Reader) (err error) {
 // errOver ends a watch whose caller's rights have changed. The client reconnects, and gets the reason.
 var errOver = errors.New("other rights")
 
-// allowed fails unless the caller may still see in this snapshot what it could see at the beginning.
+// allowed returns an error unless the caller may still see in this snapshot all that it could see at the
+// beginning.
 func (w *watch) allowed(r ledger.Reader) error {
 	if mode, err := access.ModeOf(r); err != nil || mode != w.caller.Mode() {
 		return errOver

@@ -415,7 +415,7 @@ func TestAWatchWaitsForAFeedThatHasNotBegun(t *testing.T) {
 			waited := make(chan error, 1)
 			go func() { waited <- w.waitForFeed(ctx) }()
 			synctest.Wait()
-			feed.wake(false) // as when the store has forgotten some of what the feed wants to tell
+			feed.wake(false) // as when the store has compacted changes that the feed needs
 			synctest.Wait()
 			if len(waited) > 0 || feed.asked != 2 {
 				t.Errorf("%s: the feed, which has not begun, was asked %d times, want 2; the watch goes on by itself: %t", end, feed.asked, len(waited) > 0)

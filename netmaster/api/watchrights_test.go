@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// In an open cluster a watch asks for rights when it has something to say, and only then.
+// In an open cluster a watch checks rights only when it has events to send.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	for q, want := range map[*auth.Caller]bool{nil: false, {}: true} {
 		due, stop := (&watch{caller: q}).recheckTimer()
@@ -30,7 +30,7 @@ func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	w := b.watchAt("rules/?watch=true")
 	w.expect("BOOKMARK", "BOOKMARK")
 	b.mode(mastercfg.SecurityPermissive)
-	for _, ok := w.next(); ok; _, ok = w.next() { // what was sent before
+	for _, ok := w.next(); ok; _, ok = w.next() { // events sent before
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The leader's cost of a slow watch is what was written for it and not read yet, not the feed's past.
+// A slow watch costs the leader the events written for it and not read yet, not the feed's past.
 func TestLongWatchersThatReadSlowlyDoNotKeepThePastOfAll(t *testing.T) {
 	testkit.TakesLong(t) // it writes some hundred MiB
 	b := ready(t)

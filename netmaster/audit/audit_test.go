@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// written adds entries and returns the file once they are there.
+// written adds entries and returns the file once it has them.
 func written(t *testing.T, l *Log, keys ...string) []byte {
 	t.Helper()
 	for _, key := range keys {

@@ -76,7 +76,7 @@ func TestAChangeBeginsThoughTheFileCannotBePutAside(t *testing.T) {
 	}
 }
 
-// While nothing can be written nothing begins; what was refused is not counted as lost afterwards.
+// While nothing can be written no change begins; refused entries are not counted as lost afterwards.
 func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	dir := t.TempDir()
 	wrong := filepath.Join(dir, "log")

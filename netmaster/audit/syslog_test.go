@@ -133,7 +133,7 @@ func TestLinesAreCopiedToSyslog(t *testing.T) {
 	}
 }
 
-// While the server is away the file goes on; what waits is sent when it is back.
+// While the server is away the file is written; waiting lines are sent when it is back.
 func TestAServerOfSyslogThatIsAwayHoldsNothingUp(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "log")
 	path := filepath.Join(t.TempDir(), "audit.log")
@@ -205,7 +205,7 @@ func sentToListener(t *testing.T) (*net.TCPListener, *Log) {
 	return listener.(*net.TCPListener), l
 }
 
-// A server of syslog that is started again, with what it has read or without, has every line in the end.
+// A restarted server of syslog, with or without its earlier input, has every line in the end.
 func TestNoLineIsLostWhenAServerOfSyslogIsStartedAgain(t *testing.T) {
 	listener, l := sentToListener(t)
 	l.copies[0].redial = retry.NewPacer(10*time.Millisecond, 10*time.Millisecond)
@@ -354,7 +354,7 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 	}
 }
 
-// What is written down last is copied, too: a netmaster that stops writes what it was still asked, and then ends.
+// The last lines are copied, too: a netmaster that stops records the requests still in progress, and then ends.
 func TestTheLastLinesAreCopied(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// verify tells how many lines follow each other.
+// verify returns the number of lines that follow each other.
 func verify(in io.Reader) (int, error) {
 	var c Chain
 	err := c.read(in)
@@ -86,7 +86,7 @@ func TestTheFilesOfALogAreOneChain(t *testing.T) {
 	}
 }
 
-// Whatever is in the files, reading them ends, and what is taken for a chain is one.
+// Reading files of any content ends, and an accepted chain is one.
 func FuzzChain(f *testing.F) {
 	for _, seed := range []string{"", "\n", "{}\n{}\n", `{"principal":"user/1"}` + "\n" + `{"principal":"user/2","prev":"x"}` + "\n", "[]\n", `{"principal":1}`} {
 		f.Add([]byte(seed))

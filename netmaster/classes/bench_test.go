@@ -73,7 +73,7 @@ func BenchmarkTenants(b *testing.B) {
 	}
 }
 
-// BenchmarkPolicy is a policy about pods that no other policy tells apart.
+// BenchmarkPolicy adds a policy with a selector that no other policy has.
 func BenchmarkPolicy(b *testing.B) {
 	e := crowd()
 	p := crowdPolicy(7, 3)

@@ -37,7 +37,7 @@ func (b *book) write(e *Engine) (moved bool) {
 	return c.Moved
 }
 
-// enter enters the changes, and counts what is another than before.
+// enter enters the changes, and counts the records that differ from before.
 func (b *book) enter(c Changes) {
 	for key, class := range c.Pods {
 		if old, had := b.pods[key]; !had || old != class.Number {

@@ -227,7 +227,7 @@ func TestAClassThatAPodComesBackToIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A record that the store does not take would keep all policies from being written.
+// A record that the store refuses would keep all policies from being written.
 func TestAPolicyWhoseRecordIsTooLargeAllowsNothing(t *testing.T) {
 	e := New()
 	e.SetNamespace("shop", nil)

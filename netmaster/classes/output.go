@@ -97,7 +97,7 @@ func Fingerprint(p Policy) string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// Recorded tells the engine of a recorded class, which it may not know.
+// Recorded adds a class of the records, which the engine may not know.
 func (e *Engine) Recorded(number uint16) { e.dirtyClasses[number] = struct{}{} }
 
 // record returns the record of a class: the rules about its pods.

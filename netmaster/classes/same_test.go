@@ -101,7 +101,7 @@ func TestALabelThatChangesBetweenEnginesHasConnectionsJudgedAnew(t *testing.T) {
 	}
 }
 
-// admitted tells which connections are, by what is written.
+// admitted returns the connections that the written rules admit.
 func (u *universe) admitted(b *book) map[string]bool {
 	all := map[string]bool{}
 	for from := range u.pods {

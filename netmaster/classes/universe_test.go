@@ -157,7 +157,7 @@ func (u *universe) admits(from, to string, out bool, protocol uint8, port uint16
 	return true
 }
 
-// admits judges by what is written.
+// admits evaluates the written rules.
 func (b *book) admits(from, to string, out bool, protocol uint8, port uint16) bool {
 	return b.judge(from, to, out, protocol, port, func(r mastercfg.TierRule, peer uint16) bool {
 		return r.Anyone() || r.AnyPod && peer != 0 || slices.Contains(r.Peers, peer)
@@ -207,7 +207,7 @@ func (b *book) judge(from, to string, out bool, protocol uint8, port uint16, isP
 	return true
 }
 
-// Whatever happens in whatever order, what is written says the same as the policies.
+// After any events in any order, the written rules mean the same as the policies.
 func TestRulesAboutClassesSayWhatPoliciesSayAboutPods(t *testing.T) { liveThrough(t, 15) }
 
 func TestLongRulesAboutClassesSayWhatPoliciesSayAboutPods(t *testing.T) {
@@ -273,7 +273,7 @@ func (u *universe) compare(t *testing.T, b *book, when string) {
 	}
 }
 
-// begin has a new engine begin with what is written, as another leader does.
+// begin has a new engine begin with the written records, as another leader does.
 func (u *universe) begin(b *book) *Engine {
 	e := New()
 	e.UseAnyPod(b.isAboutAnyPod())

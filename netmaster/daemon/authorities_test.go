@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A token does not come to a follower, either, where others can read it.
+// A follower accepts no secrets on plain connections either.
 func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
 	addr, p := served(t)
 	follower := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
@@ -40,7 +40,7 @@ func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
 	}
 }
 
-// Authorities of another cluster, such as those that were left on a machine, are not used.
+// CAs of another cluster, such as those left on a machine, are not used.
 func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := secured(t)
@@ -72,7 +72,7 @@ func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 	plainly := plain.Listener.Addr().String()
 	for name, c := range map[string]struct {
 		leader, from string
-		over         *tls.ConnectionState // that the client has asked over
+		over         *tls.ConnectionState // of the client's connection
 		code         int
 		want         string
 	}{
@@ -155,8 +155,7 @@ func TestANetmasterWithThreeListenersEnds(t *testing.T) {
 	n.shut()
 }
 
-// One that follows does not use the authorities that it has made itself when another has
-// founded the cluster meanwhile.
+// A follower drops the CAs that it has made itself if another netmaster has founded the cluster meanwhile.
 func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
 	_, p := served(t)
 	own := p.authorities().Cluster()

@@ -54,8 +54,8 @@ var recorded = []struct {
 	{"GET", "/api/v1/auth_proxy/local_users/bob/", "TOKEN", "", 404, `"error"`},
 }
 
-// asAgent is what the gate says to an agent that shows no certificate: the protocol, and the
-// type of the first frame of HTTP/2.
+// asAgent returns the gate's answer to an agent without a certificate: the protocol, and the type of the first
+// frame of HTTP/2.
 func asAgent(t *testing.T, address string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{gateProtocol}})
@@ -123,7 +123,7 @@ func TestClientsOfTheOriginalsProxyAreServedAtItsAddress(t *testing.T) {
 			token, id = cmp.Or(said.Token, token), cmp.Or(said.AuthzUUID, id)
 		}
 	}
-	// it is there over TLS only
+	// it serves TLS only
 	if resp, err := http.Get("http://" + address + "/version"); err == nil {
 		if resp.Body.Close(); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("plain: %s", resp.Status)

@@ -76,7 +76,7 @@ func nodeClient(t *testing.T, p *certificates) *http.Client {
 		certificate(t, all[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageClientAuth, time.Now()))
 }
 
-// A cached identity ends where verifying may say something else.
+// A cached identity ends when verifying may have another result.
 func TestAFindingHoldsUntilTimeOrTrustChange(t *testing.T) {
 	_, p := served(t)
 	now := time.Now()
@@ -122,7 +122,7 @@ func TestAFindingHoldsUntilTimeOrTrustChange(t *testing.T) {
 	}
 }
 
-// The first of all certificates that turns ends what is cached, whichever it is.
+// The first of all certificates to become valid or to expire ends the cached identity.
 func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 	now := time.Now()
 	cert := func(from, until time.Duration) *x509.Certificate {

@@ -99,7 +99,7 @@ func registered(t *testing.T, want ...string) {
 	}
 }
 
-// It would be a minute if the lease had to end.
+// It would take a minute if the lease had to expire.
 func TestASuccessorServesAtOnceAfterACleanEnd(t *testing.T) {
 	storetest.Open(t)
 	a, b := run(t), run(t)
@@ -139,7 +139,7 @@ func TestASuccessorDoesNotListTheStore(t *testing.T) {
 	storetest.Open(t)
 	first, _ := leader(t, run(t))
 	first.ok("POST", "/api/v1/networks/default:web/", webNetwork)
-	// A successor that has no processor for a second lists after all. Of three one need not.
+	// A successor without a processor for a second lists after all: of three, one must not.
 	const successions = 3
 	for at := 1; ; at++ {
 		log, hook := logtest.NewNullLogger()
@@ -194,8 +194,8 @@ func TestALeaderThatWasStoppedForLongerThanItsTermReadsNothing(t *testing.T) {
 	db := storetest.Connect(t)
 	term := oldest(t, db).CreateRevision
 	stopped.ok("GET", "/api/v1/tenants/", "")
-	ahead.Store(int64(time.Hour)) // most often no timer has run that would end the term
-	// Where one has, the netmaster may lead again by now, in another term.
+	ahead.Store(int64(time.Hour)) // usually no timer that would end the term has fired
+	// If one has, the netmaster may lead again by now, in another term.
 	if code, answer, err := stopped.try("GET", "/api/v1/tenants/", ""); err != nil || code == http.StatusOK && oldest(t, db).CreateRevision == term {
 		t.Errorf("read after the term: %d %s %v", code, answer, err)
 	}
@@ -305,7 +305,7 @@ func TestFlagsDoNotOverwriteWhatUsersSet(t *testing.T) {
 	}
 }
 
-// holder is a lock whose holder a test decides.
+// holder is a lock with a holder that the test sets.
 type holder func() (string, error)
 
 func (h holder) Holder(context.Context, string) (string, error) { return h() }

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// Profiles are shown on the socket only, and only where they were asked for.
+// Profiles are served on the socket only, and only if they are enabled.
 func TestProfilesAreForRootOnTheSocketWhereTheyAreAskedFor(t *testing.T) {
 	storetest.Open(t)
 	dir := t.TempDir()

@@ -26,14 +26,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// seat is what a netmaster with a member of a store with TLS is started with, each time.
+// seat is the configuration of a netmaster with a member of a store with TLS, for each start.
 type seat struct {
 	dir, addr string
 	member    embedded.Config
 	security  Security
 }
 
-// seats are those of several netmasters of one cluster; the first one founds it.
+// seats returns those of several netmasters of one cluster; the first one founds it.
 func seats(t *testing.T, count int) (all []*seat) {
 	t.Helper()
 	for i := range count {
@@ -54,7 +54,7 @@ func seats(t *testing.T, count int) (all []*seat) {
 	return all
 }
 
-// configure is the configuration of the netmaster of a seat.
+// configure sets the configuration of the netmaster of a seat.
 func (s *seat) configure(c *Config) {
 	member := s.member
 	c.Listen, c.Control, c.Security, c.Embedded = s.addr, s.addr, s.security, &member
@@ -76,7 +76,7 @@ func endSomehow(n *node) {
 	}
 }
 
-// threeSecure are three netmasters that have founded a cluster and entered it.
+// threeSecure returns three netmasters that have founded a cluster and entered it.
 func threeSecure(t *testing.T) ([]*seat, []*node) {
 	t.Helper()
 	all := seats(t, 3)
@@ -99,7 +99,7 @@ func haveVotes(t *testing.T, nodes []*node) {
 	}
 }
 
-// authorities are those of the cluster of a seat.
+// authorities returns the CAs of the cluster of a seat.
 func (s *seat) authorities(t *testing.T) pki.Authorities {
 	t.Helper()
 	all, err := pki.Load(s.security.Dir)
@@ -152,7 +152,7 @@ func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
 		t.Error("it has founded another cluster")
 	}
 
-	// One that was killed when its member was expected, and not started yet, enters at its next start.
+	// A netmaster killed after its member was added, but before it was started, enters at its next start.
 	fourth := seats(t, 1)[0]
 	fourth.member.Name, fourth.security.Name, fourth.security.Join = "m4", "m4", []string{all[0].addr, all[1].addr, all[2].addr} // one of them leads
 	if err := all[0].authorities(t).Save(fourth.security.Dir); err != nil {
@@ -166,7 +166,7 @@ func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
 	nodes = append(nodes, fourth.start(t))
 	haveVotes(t, nodes)
 
-	// One that has lost its data is not taken for another one.
+	// A netmaster that has lost its data is not taken for another one.
 	nodes[2].shut()
 	if err := os.RemoveAll(filepath.Join(all[2].member.Dir, "member")); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestLongNetmastersComeBackIntoAStore(t *testing.T) {
 	}
 }
 
-// netmastersOnly tries each port of each member with whatever others have.
+// netmastersOnly tries each port of each member with the credentials of other parties.
 func netmastersOnly(t *testing.T, all []*seat, n *node) {
 	t.Helper()
 	by, now := all[0].authorities(t), time.Now()
@@ -252,7 +252,7 @@ func TestOfNetmastersWithoutTokensOneFoundsTheStore(t *testing.T) {
 	}
 }
 
-// One that is to enter a cluster founds none, whatever it has lost or has not got yet.
+// A netmaster that has to enter a cluster founds none, whatever it has lost or does not have yet.
 func TestANetmasterWithAuthoritiesAndWithoutDataFoundsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []string
@@ -267,7 +267,7 @@ func TestANetmasterWithAuthoritiesAndWithoutDataFoundsNothing(t *testing.T) {
 			if err := foundedUpTo(s, true); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.RemoveAll(s.member.Dir); err != nil { // with the note that it founds
+			if err := os.RemoveAll(s.member.Dir); err != nil { // with the record that it founds
 				t.Fatal(err)
 			}
 			s.security.Join = c.others
@@ -299,7 +299,7 @@ func unborn(t *testing.T, dir string) {
 	}
 }
 
-// foundedUpTo leaves what a founder leaves that was killed before its member was started.
+// foundedUpTo makes the files of a founder that was killed before its member was started.
 func foundedUpTo(s *seat, certificate bool) error {
 	if err := s.member.Found(); err != nil {
 		return err

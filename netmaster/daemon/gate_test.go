@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node reaches the state through the leader and through a follower, on the port of REST, which clients
-// that speak HTTP/2, too, go on to be served at.
+// A node reaches the state through the leader and through a follower, on the port of REST, where HTTP/2 clients of
+// REST are still served.
 func TestAgentsReachTheStateThroughEveryNetmaster(t *testing.T) {
 	agentsReachTheState(t, time.Minute)
 }
@@ -102,8 +102,8 @@ func agentsReachTheState(t *testing.T, within time.Duration) {
 	}
 }
 
-// joined makes a node a member of the cluster of a netmaster, whose machine root asks. It returns what the node
-// shows and believes.
+// joined makes a node a member of a netmaster's cluster, by root of its machine. It returns the node's certificate
+// and its trusted CAs.
 func joined(t *testing.T, n *node, root *http.Client, host string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	code, answer := exchange(t, root, "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"node"}`)

@@ -23,7 +23,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// elsewhere is a listener whose connections come from one machine after another.
+// elsewhere is a listener with connections from one machine after another.
 type elsewhere struct {
 	net.Listener
 	machine *atomic.Pointer[net.TCPAddr]
@@ -45,7 +45,7 @@ type seenFrom struct {
 
 func (s *seenFrom) RemoteAddr() net.Addr { return s.address }
 
-// besieged is a server whose clients come from wherever the test says.
+// besieged is a server with clients at addresses that the test sets.
 type besieged struct {
 	testing.TB
 	*certificates
@@ -87,7 +87,7 @@ func TestOneMachineDoesNotTakeTheHandshakesOfOthers(t *testing.T) {
 	const loud, other = "192.0.2.1", "192.0.2.2"
 	began, all := time.Now(), sync.WaitGroup{}
 	var refused atomic.Int32
-	for range 200 { // more than come at once and wait
+	for range 200 { // more than are admitted at once and wait
 		all.Go(func() {
 			for range 2 {
 				if b.greet(loud) != nil {
@@ -201,8 +201,8 @@ func TestHandshakesAreOfAMachine(t *testing.T) {
 	}
 }
 
-// Only what a netmaster shows after another certificate is one: not what it shows first to a process that has
-// begun, nor what another netmaster shows at the same address.
+// A certificate counts as another one only if the same netmaster presented a different one before: not the first
+// one since the start of the process, nor another netmaster's at the same address.
 func TestACertificateIsAnotherOneAfterOne(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

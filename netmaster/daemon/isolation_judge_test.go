@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// judge holds all that users saw and wrote against what they might.
+// judge compares all that users saw and wrote with their rights.
 func (c *tenancy) judge(since int64, within time.Duration) {
 	c.Helper()
 	rights := c.rightsSince(since)
@@ -78,7 +78,7 @@ func (c *tenancy) rightsSince(rev int64) map[string][]tenure {
 // tenure is the range of revisions in which a user had a role, without the last.
 type tenure struct{ from, to int64 }
 
-// take notes which roles a user has from a revision on.
+// take records the roles of a user from a revision on.
 func (c *tenancy) take(rights map[string][]tenure, key string, of mastercfg.Bindings, rev int64) {
 	const open = int64(1) << 62
 	for _, user := range c.users {

@@ -54,7 +54,7 @@ type tenancy struct {
 	done    atomic.Int64  // answered operations
 	refused atomic.Int64
 
-	unanswered atomic.Int64 // operations, for a leader had gone
+	unanswered atomic.Int64 // operations, as a leader had gone
 
 	heard atomic.Int64 // lines of watches
 
@@ -63,11 +63,10 @@ type tenancy struct {
 	masters []*mortal
 	seen    []sight
 	ends    []ending
-	removed map[string][]time.Time // by user: when a role was taken away
+	removed map[string][]time.Time // by user: when a role was removed
 }
 
-// sight is an answer, or a line of a watch, or a write: what a user could do only if he had a right in a tenant at
-// some revision.
+// sight is an answer, or a line of a watch, or a write: possible only with a right in a tenant at some revision.
 type sight struct {
 	user, tenant, what string
 	from, to           int64
@@ -137,7 +136,7 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 	c.judge(from, within)
 }
 
-// leaderTTL is that of the netmasters: the successor of a killed leader waits for its lease to expire.
+// leaderTTL is the netmasters' lease: the successor of a killed leader waits for its expiry.
 const leaderTTL = 10 * time.Second
 
 // start starts a netmaster; the first one founds the cluster. It returns when one leads.
@@ -151,7 +150,7 @@ func (c *tenancy) start() {
 	testkit.Eventually(c.T, time.Minute, "a leader", func() bool { return c.leader() >= 0 })
 }
 
-// leader is which one of the netmasters leads; -1: none does.
+// leader returns which of the netmasters leads; -1: none does.
 func (c *tenancy) leader() int {
 	c.mu.Lock()
 	all := slices.Clone(c.masters)
@@ -159,7 +158,7 @@ func (c *tenancy) leader() int {
 	return slices.IndexFunc(all, (*mortal).leads)
 }
 
-// killLeader kills the leader while it is asked for all kinds of things, and starts another netmaster.
+// killLeader kills the leader during all kinds of requests, and starts another netmaster.
 func (c *tenancy) killLeader() {
 	c.Helper()
 	var old *mortal
@@ -185,14 +184,14 @@ func (c *tenancy) killLeader() {
 	c.Logf("%s was killed, and %s later another one led", old.Name, time.Since(killed).Round(time.Millisecond))
 }
 
-// base is where some netmaster is asked.
+// base returns the URL of some netmaster.
 func (c *tenancy) base() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return "https://" + c.masters[rand.IntN(len(c.masters))].Addr
 }
 
-// client shows the certificate of a user.
+// client returns a client with the certificate of a user.
 func (c *tenancy) client(user string) *http.Client {
 	c.Helper()
 	key, err := pki.NewKey()
@@ -218,7 +217,7 @@ func (c *tenancy) client(user string) *http.Client {
 	return client
 }
 
-// rooted is root of the machine of some netmaster, which is not the one that leads.
+// rooted returns a client of root on the machine of some netmaster that does not lead.
 func (c *tenancy) rooted() *http.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +249,7 @@ func (c *tenancy) must(client *http.Client, method, path, body string, code int)
 	return answer
 }
 
-// revision is that of the store now.
+// revision returns the store's present revision.
 func (c *tenancy) revision() int64 {
 	answer, err := c.store.Get(c.Context(), mastercfg.Root, clientv3.WithCountOnly())
 	if err != nil {
@@ -389,7 +388,7 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 			}
 		}
 	}
-	c.mu.Lock() // also of one that only we have ended
+	c.mu.Lock() // also of one that we have ended ourselves
 	defer c.mu.Unlock()
 	c.ends = append(c.ends, ending{user, began, time.Now()})
 }
@@ -397,7 +396,7 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 // rebindEvery is the time between two changes of roles.
 const rebindEvery = 100 * time.Millisecond
 
-// rebind gives and takes roles until all is done.
+// rebind grants and revokes roles until all is done.
 func (c *tenancy) rebind() {
 	random := rand.New(rand.NewPCG(2, 2))
 	given := map[string]string{} // user and tenant -> id of the binding

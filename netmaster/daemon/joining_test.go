@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tokenFile is a file with a new token for a role, of the netmaster with a socket.
+// tokenFile returns a file with a new token for a role, of the netmaster with a socket.
 func tokenFile(t *testing.T, socket, role string) string {
 	t.Helper()
 	code, answer := exchange(t, overSocket(t, socket), "POST", "http://localhost"+mastercfg.JoinTokensPath, `{"role":"`+role+`"}`)
@@ -35,7 +35,7 @@ func tokenFile(t *testing.T, socket, role string) string {
 	return path
 }
 
-// newcomer runs a netmaster without authorities, which is to join with a token.
+// newcomer runs a netmaster without CAs, which has to join with a token.
 func newcomer(t *testing.T, name, token string) *node {
 	t.Helper()
 	return run(t, func(c *Config) {
@@ -43,8 +43,8 @@ func newcomer(t *testing.T, name, token string) *node {
 	})
 }
 
-// A netmaster joins through one that follows, leads with the authorities of its cluster
-// when the one that gave them is gone, and does so again after a restart without the token.
+// A netmaster joins through a follower, leads with its cluster's CAs when the netmaster that sent them is gone,
+// and does so again after a restart without the token.
 func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)

@@ -24,10 +24,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A netmaster that is to be killed is a process of its own: its connections break with whatever is on them, a
-// commit that has been sent may happen or not, and the store keeps its lease until that has ended.
+// A netmaster that the test kills is a process of its own: its connections break with their requests, a commit
+// that has been sent may happen or not, and the store keeps its lease until it expires.
 
-// orders is the variable that has the test program be such a netmaster.
+// orders is the variable that makes the test program such a netmaster.
 const orders = "BE_NETMASTER"
 
 // order is a command to the process, as JSON.
@@ -70,7 +70,7 @@ func obey(text string) error {
 	return d.Run(ctx)
 }
 
-// mortal is a netmaster that runs as a process.
+// mortal is a netmaster in a process of its own.
 type mortal struct {
 	*testing.T
 	order
@@ -103,7 +103,7 @@ func bear(t *testing.T, o order) *mortal {
 	return m
 }
 
-// ask is what it answers in plain HTTP, and with which status; 0: there is no answer.
+// ask returns its answer in plain HTTP, and the status; 0: there is no answer.
 func (m *mortal) ask(path string) (code int, answer string) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	resp, err := client.Get("http://" + m.Addr + path)
@@ -123,7 +123,7 @@ func (m *mortal) leads() bool {
 	return code == http.StatusOK && answer == "leader"
 }
 
-// running reports whether the process has not ended.
+// running reports whether the process runs.
 func (m *mortal) running() bool {
 	select {
 	case <-m.ended:

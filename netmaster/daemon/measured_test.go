@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// The leader decides about access; while there is none, its recent decisions apply.
+// The leader decides about access; without a leader, its recent decisions apply.
 func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
 	leads, often := true, false
 	mode := mastercfg.SecurityEnforced

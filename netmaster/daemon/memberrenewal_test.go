@@ -22,13 +22,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// storeCert is a certificate of a netmaster by the authority of the store.
+// storeCert returns a certificate of a netmaster by the CA of the store.
 func storeCert(t *testing.T, by *pki.Authority) tls.Certificate {
 	t.Helper()
 	return certificate(t, by, identity.Identity{Kind: identity.Master, Name: "x"}, x509.ExtKeyUsageClientAuth, time.Now())
 }
 
-// shownAt is the serial number of the certificate that a port of a member shows.
+// shownAt returns the serial number of the certificate that a port of a member presents.
 func shownAt(t *testing.T, at string) string {
 	t.Helper()
 	u, err := url.Parse(at)
@@ -43,7 +43,7 @@ func shownAt(t *testing.T, at string) string {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// believed are those whose certificates are taken at both ports of a member.
+// believed returns the names with certificates that both ports of a member accept.
 func believed(s *seat, roots *x509.CertPool, whose map[string]tls.Certificate) (names []string) {
 	for name, own := range whose {
 		if knock(s.member.ClientURL, roots, own) == nil && knock(s.member.PeerURL, roots, own) == nil {
@@ -108,10 +108,11 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 	}
 }
 
-// writers are how many write through each netmaster, so that there is always a commit under way.
+// writers is the number of writers through each netmaster, so that there is always a commit in progress.
 const writers = 3
 
-// writing makes tenants through each of several netmasters, one after the other, until it is ended. None may be refused.
+// writing creates tenants through each of several netmasters, one after the other, until end is called. None may
+// be refused.
 func writing(t *testing.T, nodes ...*node) (end func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -162,9 +163,8 @@ func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 	}
 }
 
-// An open cluster, whose members speak plainly, is closed: its netmasters are started with https URLs, one after
-// the other, which changes nothing, and when they have authorities their members speak TLS, one after the other.
-// Nothing is lost.
+// The members of an open cluster's store get TLS: its netmasters are started with https URLs, one after the other,
+// which changes nothing, and once they have CAs their members speak TLS, one after the other. Nothing is lost.
 func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 	testkit.TakesLong(t)
 	all := seats(t, 3)
@@ -206,7 +206,7 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 		})
 	}
 	netmastersOnly(t, all, nodes[0])
-	nodes[1].shut() // it returns with what is on its disk
+	nodes[1].shut() // it is restarted with its data on disk
 	all[1].security.TokenFile = ""
 	nodes[1] = all[1].start(t)
 	haveVotes(t, nodes)
@@ -232,8 +232,8 @@ func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	end()
 }
 
-// In a store of three the authorities are replaced while it is written to; one that was away meanwhile is let in again
-// when it has a token of now.
+// In a store of three the CAs are replaced during writes; a netmaster that was away meanwhile is admitted again
+// with a present token.
 func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	testkit.TakesLong(t)
 	all, nodes := threeSecure(t)

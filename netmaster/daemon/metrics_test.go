@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/test/metriclint"
 )
 
-// What netmaster tells Prometheus is named as the conventions say, and each is in the table of the operators' page.
+// Netmaster's metrics are named by the conventions, and each is in the table of the operators' page.
 func TestMetricsAreNamedAndListed(t *testing.T) {
 	n := run(t, func(c *Config) { c.Metrics = append(c.Metrics, k8s.NewMetrics()) })
 	leader(t, n)

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// founding runs the first netmaster of a cluster that is to be founded in a mode.
+// founding runs the first netmaster of a cluster, to be founded in a mode.
 func founding(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestAnOpenClusterWithAuthoritiesGivesNobodyAToken(t *testing.T) {
 	}
 }
 
-// In an enforced cluster plain HTTP is answered with where to ask, at once after the step.
+// In an enforced cluster the answer to plain HTTP names the right address, at once after the step.
 func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := founding(t, in(mastercfg.SecurityEnforced))
@@ -155,8 +155,8 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 	testkit.Eventually(t, 20*time.Second, "it is refused again", func() bool { return refused("/api/v1/tenants/") })
 }
 
-// A netmaster that reaches the store on loopback founds no enforced cluster on one that others reach, too: it ends, and
-// has written nothing.
+// A netmaster that reaches the store on loopback founds no enforced cluster there if the store is reachable from
+// elsewhere, too: it ends, and has written nothing.
 func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
 	db := storetest.Open(t)
 	storetest.MovePeer(t, "http://192.0.2.9:2380")
@@ -176,7 +176,7 @@ func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
 	}
 }
 
-// An open cluster gets its authorities while it serves.
+// An open cluster gets its CAs while it serves.
 func TestAnOpenClusterGetsAuthoritiesWhileItServes(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := founding(t)
@@ -232,7 +232,7 @@ func TestWhatAModeMeansForConnections(t *testing.T) {
 	}
 }
 
-// knownAs is a mode that a netmaster knows; empty: it does not know it yet.
+// knownAs returns a mode that a netmaster knows; empty: it does not know it yet.
 func knownAs(is mastercfg.SecurityMode) *mode {
 	m := newMode(testkit.Quiet())
 	if is != "" {
@@ -286,7 +286,8 @@ func TestTheLeaderHearsThatARequestWasPlain(t *testing.T) {
 	}
 }
 
-// What a follower passes on over TLS is private only if it came so to the follower, or from its machine.
+// A request that a follower forwards over TLS counts as private only if the follower received it so, or from its
+// own machine.
 func TestTheLeaderHearsWhetherOthersCouldReadARequest(t *testing.T) {
 	addr, p := served(t)
 	proxy := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())

@@ -13,14 +13,14 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// said is what a client sees of an answer.
+// said is an answer as a client receives it.
 type said struct {
 	Code                       int
 	Body                       string
 	Location, Allow, MediaType string
 }
 
-// told asks a netmaster without following redirects.
+// told sends a request to a netmaster without following redirects.
 func (n *node) told(method, path, body string, headers ...string) (said, error) {
 	req, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
 	if err != nil {

@@ -53,7 +53,7 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
-// The limit is longer than a busy machine keeps this reader from reading, so that it is not let go.
+// The limit is longer than a busy machine keeps this reader from reading, so that it is not disconnected.
 func TestAReaderThatGoesOnGetsALongAnswerWhole(t *testing.T) {
 	answer := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20) // more than sockets hold
 	addr := pacedServer(t, paceTime, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
@@ -80,10 +80,10 @@ func TestAReaderThatGoesOnGetsALongAnswerWhole(t *testing.T) {
 	}
 }
 
-// pieces notes when each piece has to be written at last.
+// pieces records the deadline for the write of each piece.
 type pieces struct {
 	httptest.ResponseRecorder
-	deadlines []time.Time // of all pieces; the last one is of what the server still has
+	deadlines []time.Time // of all pieces; the last one is for the rest in the server
 	sizes     []int
 }
 
@@ -119,7 +119,7 @@ func TestEachPieceOfAnAnswerHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// described are the paths of the API's document that can be read.
+// described returns the paths of the API's document that can be read.
 func described(n *node) (routes []string) {
 	n.Helper()
 	var document struct{ Paths map[string]map[string]any }
@@ -135,14 +135,14 @@ func described(n *node) (routes []string) {
 			routes = append(routes, route)
 		}
 	}
-	if len(routes) < 20 { // those of the objects alone are more
+	if len(routes) < 20 { // the objects alone have more
 		n.Fatalf("%d paths are described", len(routes))
 	}
 	return routes
 }
 
-// Whatever is asked, by a client that reads a byte and sleeps, of the leader or
-// through a follower: it costs a connection for a while, and nothing else stops.
+// Any request by a client that reads a byte and sleeps, of the leader or through a follower, costs a connection
+// for a while, and stops nothing else.
 func TestOneByteReadersOfEveryRouteDisturbNobody(t *testing.T) {
 	storetest.Open(t)
 	short := func(c *Config) { c.requestLimit = time.Second }

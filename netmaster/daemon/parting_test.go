@@ -17,14 +17,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// holdup is a connection to the store; it holds everything after a text until it may continue.
+// holdup is a proxy of the store that holds everything after a text until it may continue.
 type holdup struct {
 	text          []byte
 	held, release chan struct{}
 	once          sync.Once
 }
 
-// start returns the address of the way.
+// start returns the address of the proxy.
 func (h *holdup) start(t *testing.T, store string) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +70,7 @@ func (h holding) Write(p []byte) (int, error) {
 	return h.Writer.Write(p)
 }
 
-// A change that is committed while the netmaster ends, after its client is gone, has its line.
+// A change that is committed while the netmaster ends, after its client has gone, is audited.
 func TestAChangeThatOutlivesItsClientIsWrittenDown(t *testing.T) {
 	storetest.Open(t)
 	way := &holdup{text: []byte("late-one"), held: make(chan struct{}), release: make(chan struct{})}

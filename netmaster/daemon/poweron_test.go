@@ -24,7 +24,7 @@ const day = 24 * time.Hour
 // after it is switched on, without intervention.
 func TestAClusterComesBackAfterThirtyDays(t *testing.T) { comesBack(t) }
 
-// It takes seconds more than a new one, where the machine has processors free for it.
+// It takes a few seconds more than a new one, if the machine has free processors.
 func TestLongAClusterComesBackAfterThirtyDaysWithinSeconds(t *testing.T) {
 	testkit.TakesLong(t)
 	if took, fresh := comesBack(t); took > fresh+10*time.Second {
@@ -32,7 +32,7 @@ func TestLongAClusterComesBackAfterThirtyDaysWithinSeconds(t *testing.T) {
 	}
 }
 
-// comesBack tells after which time a cluster serves that was switched off, and after which a fresh one did.
+// comesBack returns the time until a cluster serves that was switched off, and the time of a fresh one.
 func comesBack(t *testing.T) (took, fresh time.Duration) {
 	store := storetest.Open(t)
 	began := time.Now()
@@ -78,10 +78,10 @@ func comesBack(t *testing.T) (took, fresh time.Duration) {
 		})
 	}
 	serves()
-	fresh = time.Since(began) // what this machine needs at all
+	fresh = time.Since(began) // what this machine needs anyway
 	master.shut()
 
-	// What is on the disks and in the store is as if it had been written thirty days ago.
+	// The disks and the store are as if written thirty days ago.
 	key, err := pki.OpenKey(filepath.Join(node.Dir, "node.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func TestAChangeThatWasCutOffIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Where the leader ends a handshake nothing was sent yet, and the change is tried again.
+// If the leader ends a handshake nothing was sent yet, and the change is retried.
 func TestAHandshakeThatFailsIsAFailureToConnect(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -117,8 +117,8 @@ func TestALeaderThatDoesNotAnswerIsAProblemForClientsThatAsk(t *testing.T) {
 	}
 }
 
-// What a header calls the connection's ends with the connection; the rest
-// arrives, on both ways, as the client and the leader have sent it.
+// Headers that a header declares as the connection's end with it; the others arrive in both directions as the
+// client and the leader have sent them.
 func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, want := range map[string]string{"X-Hop": "", "X-End": "kept", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Host": "example.com", "X-Forwarded-Proto": "http", "Forwarded": "", "Contiv-Forwarded": "127.0.0.1:1"} {
@@ -154,7 +154,7 @@ func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	var asked []string
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Header.Get(contivmodel.RequestIDHeader))
-		w.WriteHeader(http.StatusContinue) // which takes headers away
+		w.WriteHeader(http.StatusContinue) // which drops headers
 		rest.Identify(w, r)
 	}))
 	t.Cleanup(leader.Close)
@@ -164,7 +164,7 @@ func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	}
 }
 
-// A client has to notice that the leader has not said everything.
+// A client has to notice that the leader's answer is incomplete.
 func TestAnAnswerThatIsCutOffDoesNotLookWhole(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("half of "))
@@ -189,7 +189,7 @@ func TestLongAnAnswerMayTakeAsLongThroughAnotherNetmaster(t *testing.T) {
 	testkit.TakesLong(t)
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-time.After(answerLimit - 10*time.Second): // what takes so long, without the work
+		case <-time.After(answerLimit - 10*time.Second): // the time alone, without the work
 		case <-r.Context().Done():
 		}
 		_, _ = w.Write([]byte("done"))

@@ -23,7 +23,7 @@ func audited(t *testing.T) (change func(*Config), path string) {
 	return func(c *Config) { c.API.Audit = audit.New(path, testkit.Quiet()) }, path
 }
 
-// writesDown waits for a line of an audit log that has some texts.
+// writesDown waits for a line of an audit log that has all of these texts.
 func writesDown(t *testing.T, path string, texts ...string) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, "a line with "+strings.Join(texts, ", "), func() bool {

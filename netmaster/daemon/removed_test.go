@@ -89,7 +89,7 @@ func TestANetmasterThatWasRemovedIsNobody(t *testing.T) {
 	everywhere("401")
 	change("DELETE", "/m1", http.StatusConflict) // it leads
 
-	// A token that lets any netmaster in does not bring back one that was removed while it runs.
+	// A join token for any netmaster does not readmit one that was removed while it runs.
 	if err := os.Rename(tokenFile(t, cfg.Socket, "master"), second.daemon.cfg.Security.TokenFile); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 // askEvery is the pause between two requests: there is time for a renewal on a loaded machine.
 const askEvery = 10 * time.Millisecond
 
-// A follower renews its certificate while requests pass through it all the time. None of them is
-// refused because its connection to the leader was begun with a certificate that has ended: they go on for
-// longer than the first one is good for.
+// A follower renews its certificate while requests pass through it all the time. None of them is refused because
+// its connection to the leader began with an expired certificate: they go on for longer than the life of the first
+// one.
 func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 	storetest.Open(t)
 	_, cfg := secured(t)

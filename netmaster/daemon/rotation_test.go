@@ -25,8 +25,8 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Netmasters replace their authorities without a restart: the one that follows is handed
-// those of each step before the next one is done, and one that was away catches up.
+// Netmasters replace their CAs without a restart: a follower gets those of each step before the next one is done,
+// and one that was away catches up.
 func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -93,8 +93,8 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	}
 }
 
-// Authorities that a clock has made that was ahead do not sign yet. They are not switched to: a netmaster that has
-// them on its disk alone starts without certificates.
+// CAs made by a clock that was ahead do not sign yet. They are not switched to: a netmaster that has only them on
+// its disk starts without certificates.
 func TestAuthoritiesThatDoNotSignYetAreNotSwitchedTo(t *testing.T) {
 	_, p := served(t)
 	first := p.authorities()
@@ -117,7 +117,7 @@ func TestAuthoritiesThatDoNotSignYetAreNotSwitchedTo(t *testing.T) {
 	}
 }
 
-// rotate does a step at a netmaster that leads, when everybody knows the one before it.
+// rotate does a step at the leader, once all parties have the result of the former one.
 func rotate(t *testing.T, at *node, step pki.Step) {
 	t.Helper()
 	var done mastercfg.Rotation
@@ -159,8 +159,8 @@ func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T
 	testkit.Eventually(t, time.Minute, "the other one has them, too", func() bool { return second.daemon.certificates.authorities().Hash() == now })
 }
 
-// The key that seals secrets is replaced while all netmasters run: a follower is given the new one
-// before it is used, and what is sealed then opens there.
+// The key that encrypts secrets is replaced while all netmasters run: a follower gets the new one before it is
+// used, and can decrypt with it.
 func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
@@ -186,14 +186,14 @@ func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 	}
 	same := func() bool { return second.daemon.keyring.State() == first.daemon.keyring.State() }
 	testkit.Eventually(t, time.Minute, "m2 seals with it, too", same)
-	if err := os.Remove(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name)); err != nil { // it may be there again at once
+	if err := os.Remove(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name)); err != nil { // it may exist again at once
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, time.Minute, "m2 has it again when it was lost", same)
 }
 
-// The leader is not asked for its keys every second while it does not have what the record names. Another
-// leader, or another record, is worth a try at once.
+// While the leader does not have the keys that the record names, it is not asked for them every second. Another
+// leader, or another record, causes a try at once.
 func TestTriesToKeepUpAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}

@@ -27,7 +27,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// secured runs a netmaster that gives the cluster authorities.
+// secured runs a netmaster that makes the cluster's CAs.
 func secured(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func secured(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 	return n, cfg
 }
 
-// clientOf is a client over TLS; with a certificate if there is one.
+// clientOf returns a client over TLS, with these certificates.
 func clientOf(t *testing.T, roots []*x509.Certificate, own ...tls.Certificate) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -54,7 +54,7 @@ func clientOf(t *testing.T, roots []*x509.Certificate, own ...tls.Certificate) *
 	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
 }
 
-// overSocket is a client of the socket.
+// overSocket returns a client of the socket.
 func overSocket(t *testing.T, path string) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -129,7 +129,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 		t.Errorf("with the certificate: %d %s", code, answer)
 	}
 
-	// The next netmaster on this directory serves with the same authorities.
+	// The next netmaster on this directory serves with the same CAs.
 	n.shut()
 	again := run(t, func(c *Config) { c.Security = Security{Dir: cfg.Dir, Secure: true, Name: "m1"} })
 	leader(t, again)
@@ -145,7 +145,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 	storetest.Open(t)
 	n := run(t)
-	leader(t, n) // one that is stopped while it stands for election may leave the lock to the next test
+	leader(t, n) // a candidate that is stopped may leave the lock to the next test
 	conn, err := net.Dial("tcp", n.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -164,13 +164,13 @@ var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r))
 })
 
-// served serves a handler as netmaster does, with authorities.
+// served serves a handler as netmaster does, with CAs.
 func served(t *testing.T) (addr string, p *certificates) {
 	t.Helper()
 	return servedBy(t, func(p *certificates) verifier { return p })
 }
 
-// servedBy does it with a verifier around those.
+// servedBy is served with a verifier around the certificates.
 func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, p *certificates) {
 	t.Helper()
 	p, l := founded(t)
@@ -178,7 +178,7 @@ func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, 
 	return l.Addr().String(), p
 }
 
-// founded are certificates of a netmaster that has made the authorities, and a listener at the loopback.
+// founded returns certificates of a netmaster that has made the CAs, and a listener on the loopback.
 func founded(t testing.TB) (*certificates, net.Listener) {
 	t.Helper()
 	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
@@ -271,7 +271,7 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 	}
 }
 
-// What is neither of both, stops half-way or is too old ends, and others are served.
+// A connection that is neither TLS nor HTTP, stops half-way or is too old ends, and others are served.
 func TestConnectionsThatAreNoneOfBoth(t *testing.T) {
 	addr, p := served(t)
 	for name, said := range map[string][]byte{

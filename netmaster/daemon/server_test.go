@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// serving runs a server with a bound on connections; its handler reads the body, and waits for
-// release where the path is /wait.
+// serving runs a server with a limit of connections; its handler reads the body, and waits for release at the path
+// /wait.
 func serving(t *testing.T, limit int, release <-chan struct{}) (*server, string) {
 	t.Helper()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {
 	for range silent {
 		others = append(others, dial(t, addr))
 	}
-	for _, conn := range others[:silent-4] { // then all have been accepted, and the answer's has not been among the silent ones
+	for _, conn := range others[:silent-4] { // all have been accepted then, and the answer's was not among the silent ones
 		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}

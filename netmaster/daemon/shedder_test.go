@@ -15,7 +15,7 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip), Port: f.port} }
 
 func TestOneMachineDoesNotTakeTheConnectionsOfOthers(t *testing.T) {
-	s := newShedder(80) // 10 of an address
+	s := newShedder(80) // 10 for each address
 	conns := map[string][]net.Conn{}
 	add := func(ip string) (victim net.Conn) {
 		c := &from{ip: ip, port: len(conns[ip])}
@@ -40,8 +40,8 @@ func TestOneMachineDoesNotTakeTheConnectionsOfOthers(t *testing.T) {
 		t.Errorf("%d connections are left, of %d machines", s.count(), len(s.sources))
 	}
 
-	// What is being answered is no part of the share: a netmaster passes on what many ask for, and its newcomers
-	// are in their handshakes.
+	// Connections with an answer in progress are not part of the share: a netmaster forwards for many clients, and
+	// its new connections are in their handshakes.
 	for _, c := range conns[loud][20:] {
 		s.setBusy(c, true)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// open is a directory that others than root get to.
+// open returns a directory that other users than root can enter.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "netmaster-")
@@ -36,7 +36,7 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// inode is which file has a name.
+// inode returns the inode of a file.
 func inode(t *testing.T, path string) uint64 {
 	t.Helper()
 	var is unix.Stat_t
@@ -46,7 +46,7 @@ func inode(t *testing.T, path string) uint64 {
 	return is.Ino
 }
 
-// What a netmaster has left that died is replaced; the socket of one that lives is not, nor is a file that is none.
+// The socket of a dead netmaster is replaced; that of a live one is not, nor is a file that is no socket.
 func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 	storetest.Open(t)
 	path := filepath.Join(t.TempDir(), "netmaster.sock")
@@ -54,7 +54,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left.SetUnlinkOnClose(false) // as of a process that is killed
+	left.SetUnlinkOnClose(false) // as of a killed process
 	if err := left.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		serving, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that is not refused serves until then
+		serving, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a netmaster that is not refused serves until then
 		defer cancel()
 		return d.Run(serving)
 	}
@@ -104,7 +104,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 		t.Errorf("the file has %q: %v", text, err)
 	}
 
-	// One that may be without it serves by its addresses, and leaves it to the other.
+	// A netmaster that does not require its socket serves at its addresses, and leaves the socket to the other.
 	log, told := testkit.Recorded()
 	without := run(t, func(c *Config) {
 		c.Log, c.Security = log, Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m3", Socket: path, SocketOptional: true}

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Values are sealed when every daemon that is registered reads that, and not before: a netmaster of an older version,
-// one with another keyring, and a node that reads the store itself would take them for damaged.
+// Values are encrypted once every registered daemon can read them, and not before: a netmaster of an older
+// version, one with another keyring, and a node that reads the store itself would take them for damaged.
 func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 	store := storetest.Open(t)
 	blind := []objdb.Service{
@@ -68,7 +68,7 @@ func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 	}
 }
 
-// A new cluster has its first value sealed already, though its netmaster has no directory for keys yet.
+// A new cluster has its first value encrypted already, though its netmaster has no directory for keys yet.
 func TestANewClusterHasNoPlainValueEver(t *testing.T) {
 	store := storetest.Open(t)
 	_, before, err := store.List(t.Context(), mastercfg.StateRoot)
@@ -100,8 +100,8 @@ func TestANewClusterHasNoPlainValueEver(t *testing.T) {
 	}
 }
 
-// A cluster without a keyring gets one, and nothing is sealed with it before every netmaster has it: another one that
-// leads could not go on.
+// A cluster without a keyring gets one, and nothing is encrypted with it before every netmaster has it: a
+// successor without it could not go on.
 func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 	store := storetest.Open(t)
 	other := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Hostname: "m3", Opens: true}
@@ -153,7 +153,7 @@ func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
 	}
 }
 
-// Values are not said to be plain before it was looked whether they are.
+// Values are not reported as plain before they have been checked.
 func TestATermBeginsWithValuesThatMayBeSealed(t *testing.T) {
 	storetest.Open(t)
 	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
@@ -196,7 +196,7 @@ func registeredIn(t *testing.T, store *objdb.DB, services ...objdb.Service) *obj
 	return registered
 }
 
-// sealedIn counts the values of the model and the state that are sealed.
+// sealedIn returns the number of encrypted values of the model and the state.
 func sealedIn(t *testing.T, store *objdb.DB) (values int) {
 	t.Helper()
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot} {

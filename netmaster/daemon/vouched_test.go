@@ -24,7 +24,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// vouching stands for a Kubernetes that vouches for netmasters, and has what the leader has published there.
+// vouching stands for a Kubernetes that vouches for netmasters, and has the leader's published CAs.
 type vouching struct{ published atomic.Pointer[string] }
 
 // start starts the netmaster of a seat in a pod.
@@ -148,7 +148,7 @@ func plainMembers(t *testing.T, v *vouching, all []*seat) (nodes []*node) {
 	return nodes
 }
 
-// readyWith starts a netmaster again as its seat says now, and waits until it is ready.
+// readyWith starts a netmaster again with its seat's present settings, and waits until it is ready.
 func readyWith(t *testing.T, v *vouching, s *seat) *node {
 	n := v.start(t, s)
 	testkit.Eventually(t, time.Minute, s.member.Name+" is ready", func() bool {
@@ -158,7 +158,7 @@ func readyWith(t *testing.T, v *vouching, s *seat) *node {
 	return n
 }
 
-// A member that is down while the other two get TLS learns of their URLs nevertheless, and gets TLS when it
+// A member that is down while the other two get TLS learns their new URLs nevertheless, and gets TLS when it
 // returns.
 func TestLongAMemberThatWasAwayGetsTLSAfterTheOthers(t *testing.T) {
 	testkit.TakesLong(t)
@@ -175,8 +175,8 @@ func TestLongAMemberThatWasAwayGetsTLSAfterTheOthers(t *testing.T) {
 	netmastersOnly(t, all, nodes[0])
 }
 
-// A closed cluster whose members of the store are plain is closed there, too, by starting its netmasters with
-// https URLs, one after the other.
+// A closed cluster with plain members of the store gets TLS there, too, when its netmasters are started with https
+// URLs, one after the other.
 func TestLongMembersOfAClosedClusterGetTLS(t *testing.T) {
 	testkit.TakesLong(t)
 	v, all := &vouching{}, seats(t, 3)

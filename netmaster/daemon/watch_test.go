@@ -44,8 +44,7 @@ func (n *node) watch(query string) <-chan string {
 	return lines
 }
 
-// tellTime is less than the time between two bookmarks: a line that waits until more is
-// written behind it does not come within it.
+// tellTime is less than the time between two bookmarks: a line that is only sent with the next one arrives later.
 const tellTime = 20 * time.Second
 
 // tells requires the next line to contain a text, soon.

@@ -14,8 +14,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// When another machine has the name of a node that was removed, the key of the former one opens nothing: neither at the gate
-// that knew it, nor at one that begins later, neither of the present, nor of the past that it had part in.
+// When another machine has the name of a node that was removed, the key of the former one opens nothing: neither
+// at the gate that knew it, nor at one that begins later, neither of the present, nor of the past that it had part
+// in.
 func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -78,7 +79,7 @@ func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 	}
 }
 
-// A node that was removed and joins again for more tenants sees all of them, also what it did not see before it was removed.
+// A node that was removed and joins again for more tenants sees all of them, also those hidden from it before.
 func TestWhoJoinsAgainForMoreTenantsSeesThem(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}, "blue"), b.open())

@@ -50,7 +50,8 @@ func behind(b *bed) (*node, *held) {
 	return n, hold
 }
 
-// answers asks a gate that is held: it has to wait for what it does not know, and answers when it is let go.
+// answers calls ask at a gate that is held: it has to wait for changes it has not received, and answers when it is
+// released.
 func answers[T any](b *bed, hold *held, ask func() (T, error)) (T, error) {
 	b.Helper()
 	type answer struct {
@@ -78,7 +79,7 @@ func answers[T any](b *bed, hold *held, ask func() (T, error)) (T, error) {
 	return late.it, late.err
 }
 
-// What is listed is judged by what was so then: nothing is missing that no watch would tell later.
+// A list is filtered by the state at its revision: nothing is missing that no watch would send later.
 func TestAListingWaitsForWhoseRecordsAre(t *testing.T) {
 	b := newBed(t)
 	b.network("red", "net")

@@ -36,7 +36,7 @@ func TestNoReportsOfEndpointsThatAreNot(t *testing.T) {
 	}
 }
 
-// What a node writes has the size of what nodes have to say, and a rate.
+// A node's writes are limited in size, to that of proper reports, and in rate.
 func TestWritesAreBounded(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -56,7 +56,7 @@ func TestWritesAreBounded(t *testing.T) {
 		return err
 	}
 	summary := mastercfg.OvsDriverOperState{ID: "h1", LocalEpInfo: map[string]mastercfg.LocalEpInfo{}}
-	for i := range 1000 { // what a large node has to say
+	for i := range 1000 { // the report of a large node
 		summary.LocalEpInfo[fmt.Sprintf("net.blue-%0200d", i)] = mastercfg.LocalEpInfo{OvsPortName: "vvport1", EpgKey: strings.Repeat("g", 100), BridgeType: "vxlan"}
 	}
 	if err := write(clientv3.OpPut(mastercfg.OvsDriverPrefix+"h1", text(t, summary))); err != nil {
@@ -85,7 +85,7 @@ func TestWritesAreBounded(t *testing.T) {
 	if _, err := c.Txn(t.Context()).If(conditions...).Then(many[0]).Commit(); err == nil || !strings.Contains(err.Error(), " are more than ") {
 		t.Errorf("many conditions: %v", err)
 	}
-	// As fast as a node can: what it may write at once, and little more.
+	// As fast as a node can: its burst, and little more.
 	began, written := time.Now(), 0
 	for range 40 {
 		if write(clientv3.OpPut(mastercfg.OvsDriverPrefix+"h1", "{}"+padding[:400<<10])) == nil {

@@ -53,7 +53,7 @@ func TestACertificateMayEndAtOnce(t *testing.T) {
 }
 
 // The timer that ends a connection with its certificate stands still while the machine is suspended. Each call is
-// judged by the clock.
+// checked by the clock.
 func TestACertificateIsJudgedByTheClock(t *testing.T) {
 	g := New(Config{DB: newBed(t).db, Log: testkit.Quiet()})
 	c := &caller{keyholder: keyholder{"h1", "k"}, ends: time.Now().Add(-time.Second)}

@@ -73,8 +73,8 @@ func (w *way) cut() {
 	}
 }
 
-// A gate that is cut off from the store ends the watches of its nodes, so that these turn to another netmaster. Otherwise they
-// would hear nothing as long as their connections stand.
+// A gate that is cut off from the store ends the watches of its nodes, so that these turn to another netmaster.
+// Otherwise they would receive nothing as long as their connections stand.
 func TestWatchesEndAtAGateThatDoesNotHearTheStore(t *testing.T) {
 	b, w := newBed(t), newWay(t)
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{"http://" + w.Addr().String()}, RequestTimeout: 2 * time.Second, Log: testkit.Quiet()})

@@ -59,8 +59,8 @@ func TestARegistrationHasSoManyAddresses(t *testing.T) {
 	}
 }
 
-// An address of one link only is none by which others reach a machine, and behind its percent sign may be any
-// text, which all nodes that hear of it would take over.
+// A link-local address with a zone is not reachable from other machines, and behind its percent sign may be any
+// text, which all nodes that receive it would use.
 func TestARegistrationHasNoZones(t *testing.T) {
 	x := newIndex(nil, nil)
 	joins(t, x, "h1", 1, "192.0.2.1")
@@ -73,7 +73,7 @@ func TestARegistrationHasNoZones(t *testing.T) {
 	}
 }
 
-// Of 32 times as many nodes that have joined, it costs the gate as much to judge what one registers.
+// Checking a registration costs the gate as much among 32 times as many joined nodes.
 func TestARegistrationIsJudgedAsFastAmongManyNodes(t *testing.T) {
 	const few, many, times = 500, 16000, 50
 	small, large := newIndex(nil, nil), newIndex(nil, nil)

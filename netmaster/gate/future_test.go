@@ -43,9 +43,8 @@ func ranges(t *testing.T) (n int) {
 	return int(f)
 }
 
-// A node may read the whole state once in ten seconds. One that asks for watches of a revision that is still to
-// come has its gate look through all that is stored, again and again, until it gives up: for nothing that the
-// node's budget counts.
+// A node may read the whole state once in ten seconds. Watches from a future revision would have its gate read the
+// whole store repeatedly, until the node gives up, without any cost to the node's budget.
 func TestANodeThatWatchesWhatIsStillToComeHasNobodyReadTheState(t *testing.T) {
 	b := newBed(t)
 	const keys = 20000

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// twoNodes knows h1 and h2, an endpoint on each, and what h2 has said of it and of itself.
+// twoNodes returns an index with h1 and h2, an endpoint on each, and h2's reports.
 func twoNodes(f *testing.F) *index {
 	x := newIndex(nil, nil)
 	know := func(key string, value any) {

@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// bed is a store with the authorities of a cluster.
+// bed is a store with the CAs of a cluster.
 type bed struct {
 	testing.TB
 	db   *objdb.DB // past all gates
 	all  pki.Authorities
-	made func(*Gate) // is given each gate before it runs; may be nil
+	made func(*Gate) // called with each gate before it runs; may be nil
 }
 
 func newBed(t testing.TB) *bed {
@@ -272,7 +272,7 @@ func audited(t testing.TB) (func(*Config), func() string) {
 	}
 }
 
-// dial opens a connection past all clients, with the first bytes of HTTP/2 said.
+// dial opens a connection without a client library, and sends the first bytes of HTTP/2.
 func (n *node) dial(t testing.TB, g *running) net.Conn {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(g.url, "https://"), &tls.Config{RootCAs: n.pool, Certificates: []tls.Certificate{n.own}, NextProtos: []string{"h2"}})

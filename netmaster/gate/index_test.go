@@ -45,8 +45,8 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	}
 }
 
-// A tenant comes back to a node while it lingers here. Another gate may have dropped it, and the node may have listed there in between:
-// it has to list again.
+// A tenant returns to a node while it lingers here. Another gate may have dropped it, and the node may have listed
+// there in between: it has to list again.
 func TestATenantThatComesBackIsListed(t *testing.T) {
 	x := newIndex(nil, nil)
 	x.nodes["h1"] = mastercfg.Joined{}

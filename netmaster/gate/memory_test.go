@@ -25,7 +25,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// crowd are nodes that another process stands for: what they take themselves is no part of what the gate takes.
+// crowd are nodes in another process, so that their memory does not count as the gate's.
 type crowd struct {
 	URL   string
 	CA    []byte
@@ -98,7 +98,7 @@ func crowdAddress(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%25
 type use struct{ heap, stacks, goroutines int }
 
 func inUse() use {
-	for range 3 { // pools keep what they have for one more, and stacks become smaller by half with each
+	for range 3 { // pools retain their content for one more, and stacks shrink by half with each
 		runtime.GC()
 	}
 	var m runtime.MemStats

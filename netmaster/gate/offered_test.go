@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Whatever etcd's protocol has, now or in a later version of it, is refused unless it is offered, and written down.
+// Any call of etcd's protocol, now or in a later version of it, is refused and recorded unless it is offered.
 func TestNodesHaveTheCallsThatAreOffered(t *testing.T) {
 	b := newBed(t)
 	withLog, read := audited(t)
@@ -44,7 +44,7 @@ func TestNodesHaveTheCallsThatAreOffered(t *testing.T) {
 			}
 			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, name)
 			if err == nil {
-				_ = stream.SendMsg(&emptypb.Empty{}) // the answer says why it failed
+				_ = stream.SendMsg(&emptypb.Empty{}) // the answer has the reason
 				err = stream.RecvMsg(&emptypb.Empty{})
 			}
 			answers[name] = err

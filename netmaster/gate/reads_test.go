@@ -145,7 +145,7 @@ func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
 	is("h1", "of before")
 }
 
-// A netmaster that has not got the key yet tells a node nothing of its password, and all when it has it.
+// A netmaster without the key sends a node none of its password, and all of it once it has the key.
 func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
 	b, keys := newBed(t), keyring.In(t.TempDir())
 	sealed, err := keys.Seal(mastercfg.ModelKey("Bgp", "h1"), "first")

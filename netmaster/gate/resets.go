@@ -52,8 +52,8 @@ func (counting) HandleConn(context.Context, stats.ConnStats) {}
 // TagRPC implements stats.Handler.
 func (counting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler. A call that was reset fails because its client has gone; the context of
-// each call is done at its end, and tells nothing.
+// HandleRPC implements stats.Handler. It counts calls that were reset, which fail because their client has gone;
+// the context of each call is done at its end, and cannot show that.
 func (s counting) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if end, is := event.(*stats.End); is && status.Code(end.Error) == codes.Canceled {
 		s.count(ctx, 0, 1)

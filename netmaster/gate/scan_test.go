@@ -175,7 +175,7 @@ func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
 	}
 }
 
-// budgetAt is what a gate has noted of a node.
+// budgetAt returns a gate's budget for a node.
 func (n *node) budgetAt(g *running) *budget {
 	g.callers.mu.Lock()
 	defer g.callers.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// watchRaw opens a watch past all clients, so that nothing takes what it tells.
+// watchRaw opens a watch without a client library, so that nothing reads its events.
 func watchRaw(t *testing.T, conn io.ReadWriter, prefix string, settings ...http2.Setting) *http2.Framer {
 	t.Helper()
 	said := func(err error) {
@@ -96,7 +96,8 @@ func TestWhoDoesNotReadWhatItWatchesIsCutOff(t *testing.T) {
 		b.put(last, strings.Repeat("x", size))
 	}
 	testkit.Eventually(t, soon, "the other one hears all", func() bool { return f.has(last) })
-	// They are cut off sendTime after what they did not take. A machine that takes as long for all of it tells nothing.
+	// They are disconnected sendTime after the first unread event. A machine that takes as long for all of it proves
+	// nothing.
 	if n := g.Connections(); n != connections+2 && time.Since(began) < sendTime {
 		t.Errorf("%d connections: it has heard all when those who do not read were gone", n-connections)
 	}

@@ -174,7 +174,7 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		s.Addresses = said
 		return s
 	}
-	type line struct{ verb, key, reason string } // what it says; of the reason a part
+	type line struct{ verb, key, reason string } // of the reason a part
 	attacks := []struct {
 		name string
 		line line

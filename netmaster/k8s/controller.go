@@ -33,10 +33,10 @@ type Config struct {
 	// KindEvery is the interval of checks whether the API server has such kinds; 0: a minute.
 	KindEvery time.Duration
 	Choice    TenantChoice
-	// NoExternalIPs disables externalIPs of services: anybody who
-	// may create a service could claim any address with them.
+	// NoExternalIPs disables externalIPs of services: any user who may create a service could claim any address with
+	// them.
 	NoExternalIPs bool
-	// PodRanges are the pod CIDRs of a new cluster, at most one of each IP version; empty: found out.
+	// PodRanges are the pod CIDRs of a new cluster, at most one of each IP family; empty: found out.
 	PodRanges []netip.Prefix
 	Model     Model
 	// Agents returns the nodes with registered agents; nil: there are none.

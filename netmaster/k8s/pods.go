@@ -104,8 +104,8 @@ func refusedAgain(created, now time.Time) time.Duration {
 	return min(max(now.Sub(created)/10, refusedFirst), refusedLast)
 }
 
-// settle updates the records of a pod. open tells that the result may change though the pod does not: a part of
-// its request was refused, or an address that it was promised is not its own yet.
+// settle updates the records of a pod. open reports whether the result may change though the pod does not: a part
+// of its request was refused, or a promised address is not its own yet.
 func (p *placer) settle(ctx context.Context, name string) (open bool, err error) {
 	pod, namespace, err := p.lookUp(name)
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 		}
 	}
 	if !bump {
-		return nil // connections need not be judged again
+		return nil // connections need not be evaluated again
 	}
 	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
 }
@@ -97,8 +97,8 @@ func put[T any](tx *ledger.Tx, key string, record *T) error {
 	return ledger.Write(tx, key, record)
 }
 
-// lastingClasses returns the numbers of the classes that are written
-// and stay. other tells that the judgement of one of them changes.
+// lastingClasses returns the numbers of the classes that are written and stay. other reports whether one of them
+// changes, and with it the evaluation of connections.
 func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (numbers map[uint16]struct{}, other bool) {
 	numbers = map[uint16]struct{}{}
 	for number, class := range now {
@@ -126,8 +126,8 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint3
 	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
 }
 
-// writePod writes the class of a pod to its record, if it has one, but never to that of a later pod with its
-// name. first tells that the class of a selected pod was unknown so far: other nodes may have judged its
+// writePod writes the class of a pod to its record, if it has one, but never to that of a later pod with its name.
+// first reports whether the class of a selected pod was unknown so far: other nodes may have evaluated its
 // connections as those of an unselected pod.
 func (p *policies) writePod(tx *ledger.Tx, name string, class classes.PodClass) (first bool, err error) {
 	namespace, short, _ := strings.Cut(name, "/")

@@ -19,7 +19,7 @@ const maxRanges = 1000
 // servedPorts returns the ports of a service that are served: as many as fit, from the first, but at least one.
 // They are counted at all addresses that the service names: an address that is used by another service now may
 // be its own later. At a load balancer address a port counts once for each source range. A node port counts at
-// one address of each IP version.
+// one address of each IP family.
 func servedPorts(s mastercfg.K8sService) []mastercfg.K8sServicePort {
 	addresses := len(s.Addresses) + min(len(s.External), maxExternal) + min(len(s.LoadBalancers), maxExternal)*max(1, len(s.SourceRanges))
 	total := 0

@@ -17,7 +17,7 @@ func (c claim) String() string { return c.what + " " + c.prefix.String() }
 
 // surroundings are the addresses in use around a new cluster.
 type surroundings struct {
-	services []claim  // service CIDRs: pods get addresses of their IP versions
+	services []claim  // service CIDRs: pods get addresses of their IP families
 	pods     []source // pod CIDRs, the preferred source first
 	taken    []claim  // other addresses that must not be those of pods
 }
@@ -28,7 +28,7 @@ type source struct {
 	ranges []netip.Prefix
 }
 
-// ranges are the ranges of a new cluster for one IP version.
+// ranges are the ranges of a new cluster for one IP family.
 type ranges struct{ pods, nodes claim }
 
 // Default ranges. Those for nodes are for their own interfaces in
@@ -41,7 +41,7 @@ var (
 	}
 )
 
-// choose returns the ranges of pods and nodes, for every IP version of the service CIDRs. It fails if the pod
+// choose returns the ranges of pods and nodes, for every IP family of the service CIDRs. It fails if the pod
 // range or a service CIDR overlaps other addresses.
 func (s surroundings) choose() (chosen []ranges, err error) {
 	if len(s.services) == 0 {
@@ -82,7 +82,7 @@ func (s surroundings) choose() (chosen []ranges, err error) {
 	return chosen, nil
 }
 
-// rangeOfPods returns the range of the first source with one of this IP version.
+// rangeOfPods returns the range of the first source with one of this IP family.
 func (s surroundings) rangeOfPods(v4 bool) claim {
 	for _, from := range append(slices.Clone(s.pods), otherwise) {
 		for _, p := range from.ranges {
@@ -135,7 +135,7 @@ func siblings(a, b netip.Prefix) (double netip.Prefix, fits bool) {
 	return double, double.Addr() == a.Addr() && double.Contains(b.Addr())
 }
 
-// ParseRanges parses "10.0.0.0/8,fd00::/64", at most one range of each IP version.
+// ParseRanges parses "10.0.0.0/8,fd00::/64", at most one range of each IP family.
 func ParseRanges(text string) (all []netip.Prefix, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" {

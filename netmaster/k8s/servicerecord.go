@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Labels of services and slices that are not served here: another proxy does that, or nobody.
+// Labels of services and slices that are not served here: another proxy serves them, or none does.
 const (
 	proxyLabel    = "service.kubernetes.io/service-proxy-name"
 	headlessLabel = corev1.IsHeadlessService
@@ -89,11 +89,12 @@ func isNeeded(s *corev1.Service) bool {
 	return name == "default/kubernetes" || name == "kube-system/kube-dns"
 }
 
-// allowSharedKey is an annotation of a namespace: "true" permits its services to be shared with all tenants.
-// It is on the namespace because who may edit services of a namespace usually may not edit the namespace.
+// allowSharedKey is an annotation of a namespace: "true" permits its services to be shared with all tenants. It is
+// on the namespace because editors of services of a namespace usually may not edit the namespace.
 const allowSharedKey = "io.contiv.allow-shared"
 
-// share opens a service to all tenants if its annotation says so and its namespace permits it, and otherwise returns why not.
+// share opens a service to all tenants if its annotation says so and its namespace permits it, and otherwise
+// returns why not.
 func share(record *mastercfg.K8sService, s *corev1.Service, namespace *corev1.Namespace, choice TenantChoice) (problems []string) {
 	switch {
 	case record.Shared || s.Annotations[mastercfg.SharedAnnotation] != "true":

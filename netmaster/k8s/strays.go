@@ -12,8 +12,9 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// forms tell, for the rest of a key below a prefix, and its value, whether a leader can have written them. The
-// reconcilers find their records by the objects that the keys name, so a record with another key would stay for ever.
+// forms report, for the rest of a key below a prefix, and its value, whether a leader can have written them. The
+// reconcilers find their records by the objects that the keys name, so a record with another key would stay for
+// ever.
 var forms = map[string]func(rest string, value []byte) bool{
 	mastercfg.K8sPodPrefix: func(rest string, value []byte) bool {
 		var p mastercfg.K8sPod

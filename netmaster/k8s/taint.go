@@ -63,8 +63,8 @@ func isWithoutNetwork(c corev1.NodeCondition) bool {
 
 func isStartup(t corev1.Taint) bool { return t.Key == startupTaint }
 
-// untaint removes the taint from the node as it was seen. If the
-// node has changed meanwhile, it returns an error, and is retried.
+// untaint removes the taint from this version of the node. If the node has changed meanwhile, it returns an error,
+// and is retried.
 func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
 	if !slices.ContainsFunc(node.Spec.Taints, isStartup) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/k8s/netpol"
 )
 
-// Written rules mean what the API's documentation says of policies: hundreds of policies, each derived from
+// Written rules mean what the API's documentation specifies for policies: hundreds of policies, each derived from
 // another, every pod to every other, against an oracle without classes and rules.
 func TestWhatIsWrittenMeansWhatPoliciesSay(t *testing.T) {
 	seed := rand.Uint64()

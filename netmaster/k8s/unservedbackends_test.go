@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// For every endpoint of a slice that is not served, the event of its service says why, and what to do.
+// For every endpoint of a slice that is not served, the event of its service has the reason and the remedy.
 func TestBackendsThatNoPortOfAServiceLeadsToAreTold(t *testing.T) {
 	type object = discoveryv1.EndpointSlice
 	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Name: "http", Port: 80}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53}}}}

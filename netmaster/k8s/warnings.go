@@ -24,8 +24,8 @@ type warning struct {
 	uid     types.UID
 }
 
-// set sets the message about an object for a reason; empty: the problem is solved. news tells that the message
-// is new, has changed, or is about another object with the same name. An empty uid matches any.
+// set sets the message about an object for a reason; empty: the problem is solved. news reports whether the
+// message is new, has changed, or is about another object with the same name. An empty uid matches any.
 func (w *warnings) set(object string, uid types.UID, reason, message string) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

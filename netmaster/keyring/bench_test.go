@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What sealing costs a value of the size of an endpoint's record, beside copying it.
+// The cost of encrypting a value of the size of an endpoint's record, besides copying it.
 func BenchmarkValues(b *testing.B) {
 	v := made(b, b.TempDir()).Values()
 	value := bytes.Repeat([]byte("x"), 700)

@@ -58,7 +58,7 @@ func TestWhatIsSealedOpensAtItsPlaceOnly(t *testing.T) {
 	}
 }
 
-// A damaged file is not replaced: what it opened would be lost.
+// A damaged file is not replaced: its keys, and so all secrets, would be lost.
 func TestADamagedKeyringStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, Name), []byte("{"), 0o600); err != nil {
@@ -149,7 +149,7 @@ func TestAnotherKeyComesInTwoSteps(t *testing.T) {
 	}
 }
 
-// The keyring that the record names is not given up for another one; any other one is.
+// The keyring that the record names is not replaced by another one; any other one is.
 func TestTheKeyringOfTheRecordStays(t *testing.T) {
 	own, other := In(t.TempDir()), In(t.TempDir())
 	if err := errors.Join(own.Make(), other.Make()); err != nil {

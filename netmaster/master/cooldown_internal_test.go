@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// What is remembered of addresses that are given and freed all the time is what a minute holds.
+// Of addresses that are assigned and released all the time, those of one minute are kept.
 func TestFewAddressesAreRememberedOfAPodThatFailsAgainAndAgain(t *testing.T) {
 	now := time.Now()
 	r := NewCooldown(func() time.Time { return now })

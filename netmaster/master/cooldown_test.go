@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// coolingPods gives addresses to pods, at a time that the test sets.
+// coolingPods assigns addresses to pods, at a time that the test sets.
 type coolingPods struct {
 	*world
 	cooldown *master.Cooldown
@@ -30,7 +30,8 @@ func newCoolingPods(t testing.TB, subnet, ipv6 string) *coolingPods {
 // forget is what another leader remembers: nothing.
 func (d *coolingPods) forget() { d.cooldown = master.NewCooldown(func() time.Time { return d.now }) }
 
-// succeed has another leader go on with what is in the store. The term before has another lock, so that it need not end.
+// succeed has another leader continue with the store's content. The former term has another lock, so that it need
+// not end.
 func (d *coolingPods) succeed() {
 	d.Helper()
 	term, err := d.db.Campaign(d.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock + "/next", Value: "127.0.0.1:2", TTL: time.Minute})

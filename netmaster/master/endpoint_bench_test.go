@@ -47,7 +47,7 @@ func BenchmarkAnEndpoint(b *testing.B) {
 	}
 }
 
-// fill gives the first addresses of a network to endpoints.
+// fill assigns the first addresses of a network to endpoints.
 func (w *world) fill(network string, prefix netip.Prefix, count int) {
 	w.Helper()
 	id := mastercfg.NetworkID("default", network)

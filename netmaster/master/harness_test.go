@@ -52,7 +52,7 @@ func (w *world) update(plan func(tx *ledger.Tx) error) {
 	}
 }
 
-// damage puts or, with an empty value, deletes a key behind everybody's back.
+// damage puts or, with an empty value, deletes a key without the master's checks.
 func (w *world) damage(key, value string) {
 	w.Helper()
 	w.update(func(tx *ledger.Tx) error {

@@ -124,7 +124,7 @@ func TestEndpointsOfANodeThatWasRemovedAreFreedWhenItsLeaseHasEnded(t *testing.T
 		}
 		register(objdb.Txn{Deletes: []string{registrationOfH1}})
 		w.sweep(c, now.Add(time.Minute))
-		w.sweep(c, now.Add(5*time.Minute)) // what has nothing is forgotten
+		w.sweep(c, now.Add(5*time.Minute)) // a node without records is forgotten
 		if diff := cmp.Diff(empty, storetest.Dump(t, w.db)); diff != "" {
 			t.Errorf("counted before: %v: %s", counted, diff)
 		}

@@ -50,8 +50,7 @@ func encoded(t *rapid.T, r rules, key string) []byte {
 	return value
 }
 
-// Whatever rules replace whatever others, at no moment passes what is denied
-// before and after.
+// Whatever rules replace others, no packet passes at any moment that is denied before and after.
 func TestNothingDeniedPassesWhileRulesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		group := rapid.IntRange(0, 2)

@@ -177,7 +177,7 @@ func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
 		}
 		return err
 	})
-	// The endpoints and the service are in it again, so that their addresses cannot be given twice.
+	// The endpoints and the service are in it again, so that their addresses cannot be assigned twice.
 	if net.Gateway != "10.7.0.254" || group.EndpointGroupID == 0 {
 		t.Errorf("made %+v and %+v", net, group)
 	}

@@ -26,7 +26,7 @@ func TestAServiceOfAnotherProtocolIsRefusedInClearWords(t *testing.T) {
 	}
 }
 
-// A port that is there again may lead somewhere else, and a thousand of them cost an agent a million steps.
+// A repeated port may lead somewhere else, and a thousand of them cost an agent a million steps.
 func TestAPortOfAServiceIsThereOnce(t *testing.T) {
 	for _, again := range []string{"53:53:udp", "53:54:UDP", "053:53:udp"} {
 		err := master.CheckPorts([]string{"53:53:udp", again})

@@ -77,7 +77,7 @@ func TestAProviderSaysWhoItIs(t *testing.T) {
 	if n, m := issuer.Asked(openidtest.Discovery), issuer.Asked(openidtest.KeysPath); n != 1 || m != 1 {
 		t.Errorf("asked %d times for what it says of itself, %d times for its keys", n, m)
 	}
-	// another key is found at once, and what was said is asked for again after its time
+	// another key is fetched at once, and the configuration again after its time
 	issuer.NewKey(t, "k2")
 	if _, err := p.Person(t.Context(), browse(t, p)); err != nil {
 		t.Error(err)
@@ -260,7 +260,7 @@ func TestAProviderThatDoesNotAnswerProperly(t *testing.T) {
 	close(released)
 }
 
-// Anybody may begin a login: that costs the provider one question at a time, and few while it is away.
+// Any client may begin a login: that costs the provider one request at a time, and few while it is away.
 func TestAProviderIsAskedOnceAtATime(t *testing.T) {
 	p, issuer, ahead := asking(t, nil)
 	const many = 50

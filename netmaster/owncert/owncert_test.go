@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// issuer is an authority that is not one of a cluster.
+// issuer is a CA that is not one of a cluster.
 type issuer struct {
 	testing.TB
 	cert *x509.Certificate

@@ -151,7 +151,7 @@ func TestWhatIsNoCertificateOfSomebodyHere(t *testing.T) {
 }
 
 // A server of the cluster is reached at the addresses in its certificate, by clients
-// that know the authority of servers only.
+// that know the CA of servers only.
 func TestServersAreKnownByTheirAddresses(t *testing.T) {
 	ours := cluster(t)
 	c := sign(t, ours[API], Leaf{Who: identity.Identity{Kind: identity.Master, Name: "m1"}, Use: x509.ExtKeyUsageServerAuth,

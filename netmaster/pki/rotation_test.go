@@ -48,7 +48,7 @@ func TestAuthoritiesAreReplacedInThreeSteps(t *testing.T) {
 	}
 }
 
-// eachStep plays the three steps of a replacement: a directory has the former authorities,
+// eachStep plays the three steps of a replacement: a directory has the former CAs,
 // files are those of the next step.
 func eachStep(t *testing.T, step func(by, next Authorities, files map[string]string, dir string)) {
 	t.Helper()
@@ -94,7 +94,7 @@ func TestAReplacementThatIsInterruptedLeavesFilesThatCanBeUsed(t *testing.T) {
 	})
 }
 
-// A step that was interrupted after any of its files is done by the next one for the authorities
+// A step that was interrupted after any of its files is done by the next one for the CAs
 // that it had not come to, and for no other a second time.
 func TestAStepThatWasInterruptedIsFinished(t *testing.T) {
 	eachStep(t, func(by, next Authorities, files map[string]string, dir string) {

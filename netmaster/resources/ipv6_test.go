@@ -119,7 +119,7 @@ func TestIPv6AddressesAskedForAreChecked(t *testing.T) {
 	}
 }
 
-// Whatever is taken and given back: none is given twice, and what is free can be had.
+// After any allocations and releases: no address is assigned twice, and free ones are available.
 func TestIPv6PoolAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := rapid.IntRange(118, 127).Draw(rt, "length")

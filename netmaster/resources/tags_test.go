@@ -39,7 +39,7 @@ func vlanPool(r TagRange) (VLANPool, tagSet) {
 	return VLANPool{DefineVLANs(r), used}, used
 }
 
-// vnis is a pool with the given range whose allocations are kept.
+// vnis is a pool with the given range, and its allocations.
 type vnis struct {
 	VXLANPool
 	used, local tagSet
@@ -194,7 +194,7 @@ func TestGroupIDsAndRoutingDomainsAreTheLowestFree(t *testing.T) {
 	}
 }
 
-// Tags are never given twice, whatever is resized in between.
+// Tags are never assigned twice, whatever is resized in between.
 func TestVXLANPoolAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := vxlanPool(TagRange{10, 30})

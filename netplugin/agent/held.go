@@ -115,9 +115,8 @@ func (h *held) expired(now time.Time) (keys []string, next time.Time) {
 	return keys, next
 }
 
-// Hold tells the agent of a container that was attached in an earlier run. at is
-// what Attach returned then; an older release has saved at least the ids of
-// endpoint and network. It is called before Run, and again with the other fields.
+// Hold adds a container that was attached in an earlier run. at is the result of Attach then; an older release has
+// saved at least the ids of endpoint and network. It is called before Run, and again with the other fields.
 func (a *Agent) Hold(at Attachment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,7 +22,7 @@ type HostAccess struct {
 	Entrances
 	Balancers bool // a service has load balancer addresses, which may be on an interface of this host
 
-	Primary     []netip.Addr     // the first address of each IP version that this node has in Kubernetes; empty: unknown to it
+	Primary     []netip.Addr     // the first address of each IP family that this node has in Kubernetes; empty: unknown to it
 	Nodes       []netip.Addr     // addresses of all machines of the cluster, including this one
 	Reached     []netip.Addr     // the control addresses of agents and netmasters among them
 	VTEPs       []netip.Addr     // tunnel addresses from which the switch accepts packets

@@ -37,7 +37,7 @@ type kubeService struct {
 
 // kubePort is a port at one address of a service, for some clients.
 type kubePort struct {
-	pipeline.ServicePort        // without backends; a node port has the unspecified address of its IP version as yet
+	pipeline.ServicePort        // without backends; a node port has the unspecified address of its IP family as yet
 	name                 string // of the port
 	local                bool   // only backends of this node serve it
 	limited              bool   // loadBalancerSourceRanges apply
@@ -201,7 +201,7 @@ func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
 	}
 }
 
-// primary returns the first address of each IP version that a node has in Kubernetes.
+// primary returns the first address of each IP family that a node has in Kubernetes.
 func (k kube) primary(host string) (some []netip.Addr) {
 	for _, a := range k.nodes[host].Addresses {
 		if !slices.ContainsFunc(some, func(other netip.Addr) bool { return other.Is4() == a.Is4() }) {

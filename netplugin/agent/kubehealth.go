@@ -17,7 +17,7 @@ type KubeHealth struct {
 // HealthPort is the state of a service with a health check port.
 type HealthPort struct {
 	Namespace, Name string
-	Backends        int // ready, not terminating backends on this node, counted by addresses of the IP version that has more: a pod may have one of each
+	Backends        int // ready, not terminating backends on this node, counted by addresses of the IP family that has more: a pod may have one of each
 }
 
 // KubeHealth returns how this node serves Kubernetes services.

@@ -114,7 +114,7 @@ func (l *portLayout) at(p mastercfg.K8sServicePort, protocol uint8, a netip.Addr
 	}}
 }
 
-// external returns the addresses of a service other than its cluster addresses, limited to the IP versions of
+// external returns the addresses of a service other than its cluster addresses, limited to the IP families of
 // those. The present leader filters these itself, leaders of earlier versions do not.
 func external(s mastercfg.K8sService) (some []netip.Addr) {
 	for _, a := range slices.Concat(s.External, s.LoadBalancers, s.AtNodes) {

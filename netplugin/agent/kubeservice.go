@@ -116,7 +116,7 @@ func (c *cache) standing(s kubeService) (n int) {
 }
 
 // sources returns the clients that a service accepts at addresses of load balancers; nil: all. A range of all
-// addresses counts as no limit, also for the other IP version if that has no range of its own. If a range
+// addresses counts as no limit, also for the other IP family if that has no range of its own. If a range
 // contains an address of this node, the node's address at the switch is added.
 func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	has := func(everybody, four bool) bool {
@@ -125,7 +125,7 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	if has(true, ipv4) || has(true, !ipv4) && !has(false, ipv4) {
 		return nil
 	}
-	all = slices.Clone(ranges) // ranges of the other IP version match no client of this one
+	all = slices.Clone(ranges) // ranges of the other IP family match no client of this one
 	host, err := c.hostPort()
 	for _, a := range c.kube.nodes[c.host].Addresses {
 		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
@@ -175,7 +175,7 @@ func (c *cache) kubeEntrances() (e Entrances) {
 	return e
 }
 
-// servedRanges returns the service CIDRs for whose IP version the network has a gateway.
+// servedRanges returns the service CIDRs for whose IP family the network has a gateway.
 func (k kube) servedRanges(from pipeline.Network) (some []netip.Prefix) {
 	for _, r := range k.ranges {
 		if gateway := from.Gateway6; r.Addr().Is6() && gateway.IsValid() || r.Addr().Is4() && from.Gateway.IsValid() {

@@ -157,7 +157,7 @@ func holder(nets []netip.Prefix) func(netip.Addr) bool {
 	}
 	return func(addr netip.Addr) bool {
 		for bits := range lengths {
-			if net, err := addr.Prefix(bits); err == nil { // otherwise the prefix is too long for this IP version
+			if net, err := addr.Prefix(bits); err == nil { // otherwise the prefix is too long for this IP family
 				if _, holds := all[net]; holds {
 					return true
 				}

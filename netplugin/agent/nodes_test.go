@@ -53,7 +53,7 @@ func TestAPeerThatNobodyRegistersIsForgottenAfterItsGrace(t *testing.T) {
 	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.1"))
 	n.step()
-	var ends []netip.Addr // as the host was last told
+	var ends []netip.Addr // as last sent to the host
 	expect := func(what string, next time.Time, want ...string) {
 		t.Helper()
 		got := n.cache.agePeers(now)

@@ -155,7 +155,8 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 	return next
 }
 
-// storedHere tells whether a key is that of an endpoint of this node which the store has, as far as the cache shows. The caller holds the lock.
+// storedHere reports whether a key is that of an endpoint of this node that the store has, as far as the cache
+// shows. The caller holds the lock.
 func (a *Agent) storedHere(key string) bool {
 	id, is := strings.CutPrefix(key, mastercfg.EndpointPrefix)
 	if !is {

@@ -211,7 +211,7 @@ func (c *cache) fitting(o pipeline.Service) (serving, draining []netip.Addr) {
 	return serving, draining
 }
 
-// placed returns the addresses of one IP version, with port 0.
+// placed returns the addresses of one IP family, with port 0.
 func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
 	for _, a := range all {
 		if a.Is4() == ipv4 {

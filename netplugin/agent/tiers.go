@@ -23,7 +23,7 @@ import (
 type tiers struct {
 	podClasses map[string]podClass       // by UID, of all nodes
 	podsOf     index                     // UID -> endpoints
-	judges     map[uint16]pipeline.Tiers // what the tiers judge for a class with a record
+	judges     map[uint16]pipeline.Tiers // what the tiers evaluate for a class with a record
 	classOf    map[string]uint16         // endpoints of this node with a class
 	classes    map[uint16]int            // number of these endpoints by class
 	lately     map[uint16]int            // classes that endpoints of this node have left -> value of epochs then
@@ -51,8 +51,8 @@ func newTiers() tiers {
 // isolated is the isolation of a pod of which nothing is known.
 const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn | pipeline.Tracked
 
-// tiersOf returns the class of an endpoint and which of its connections the tiers judge. Connections of pods
-// are tracked from the start of the pod: if a later policy judges them, the end that opened each is known.
+// tiersOf returns the class of an endpoint and which of its connections the tiers evaluate. Connections of pods
+// are tracked from the start of the pod: if a later policy applies to them, the end that opened each is known.
 func (t *tiers) tiersOf(e endpoint) (class uint16, what pipeline.Tiers) {
 	if e.pod == "" {
 		return 0, 0

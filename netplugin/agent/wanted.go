@@ -60,7 +60,7 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	}
 	n.part.VRF, n.part.Mode = c.vrfs[n.record.Tenant], c.mode
 	if routedVLAN(n.part) {
-		n.part.VRF = pipeline.SharedVRF // outside routers see addresses, not tenants
+		n.part.VRF = pipeline.SharedVRF // external routers see addresses, not tenants
 	}
 	return n.part, nil
 }

@@ -86,7 +86,7 @@ router bgp 65100
 	},
 }
 
-// With TCP MD5, both versions of IP over one session, whichever version that is of, and restarts of either side.
+// With TCP MD5, both IP families over one session, of either family, and restarts of either side.
 func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
@@ -123,7 +123,7 @@ func (theirs speaker) begin(t *testing.T, r *router, own, near netip.Addr, hold 
 	fakenode.InNamespace(t, r.netns, "ip", "address", "add", "fe80::c0de/64", "dev", "up0", "nodad")
 	dir, err := os.MkdirTemp("", "bgp")
 	if err == nil {
-		err = os.Chmod(dir, 0o777) // they give up their rights
+		err = os.Chmod(dir, 0o777) // they drop their privileges
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func (p *program) hears(what string, holds func(routes string) bool) {
 	})
 }
 
-// What speakers of others tell in these tests.
+// Routes of Debian's speakers in these tests.
 var world4, world6 = prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
 
 // understands has a speaker of others, at its own address on a link, and ours have a session.
@@ -212,7 +212,7 @@ func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) 
 			strings.Contains(routes, r.near.String()) && strings.Contains(routes, "fe80::1234")
 	})
 
-	// We restart: they keep what we said.
+	// We restart: they keep our routes.
 	stop()
 	saved := s.Routes()
 	they.hears("keeps our routes while we are away", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
@@ -229,7 +229,7 @@ func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) 
 		t.Errorf("changed by our restart: %v", c)
 	}
 
-	// They are killed and come back: we keep what they said.
+	// They are killed and return: we keep their routes.
 	they.signal(syscall.SIGKILL)
 	_ = they.cmd.Wait()
 	eventually(t, "they are gone", func() bool { return s.Status(own).SessionState != bgp.Established })

@@ -11,14 +11,14 @@ func (s *Speaker) AllChanges() []Change {
 	return list
 }
 
-// NextHops tells what the speaker has of a prefix.
+// NextHops returns the speaker's next hops of a prefix.
 func (s *Speaker) NextHops(p netip.Prefix) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.nextHops(p)
 }
 
-// Status tells how it stands with a neighbour.
+// Status returns the state of the session with a neighbour.
 func (s *Speaker) Status(of netip.Addr) PeerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What neighbours may change is not limited, and the library keeps what we have not taken in: it must not become more and more.
+// What neighbours may change is not limited, and the library keeps what we have not taken in: it must not become
+// more and more.
 func TestLongNeighboursAreReadAsFastAsTheirChangesAreTakenIn(t *testing.T) {
 	testkit.TakesLong(t)
 	const (
@@ -97,7 +98,7 @@ func TestLongNeighboursAreReadAsFastAsTheirChangesAreTakenIn(t *testing.T) {
 
 var quiet = addr("127.0.0.3")
 
-// isThere has a neighbour say each half second that it is there, and nothing else, until the test ends.
+// isThere has a neighbour send a keepalive each half second, and nothing else, until the test ends.
 func isThere(t *testing.T, p *bgppeer.Peer) {
 	ended := make(chan struct{})
 	go func() {
@@ -116,7 +117,7 @@ func isThere(t *testing.T, p *bgppeer.Peer) {
 
 func flooder(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(i + 1)}) }
 
-// updates are what a neighbour says to announce so many routes, and to withdraw them.
+// updates returns a neighbour's messages that announce so many routes, and those that withdraw them.
 func updates(t *testing.T, neighbour, routes int) (announced, withdrawn []*wire.BGPMessage) {
 	t.Helper()
 	next, err := wire.NewPathAttributeNextHop(flooder(neighbour))

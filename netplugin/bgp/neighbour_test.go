@@ -88,7 +88,7 @@ type router struct {
 	input   io.WriteCloser
 
 	mu      sync.Mutex
-	has     map[netip.Prefix][]netip.Addr // what it has learned
+	has     map[netip.Prefix][]netip.Addr // learned
 	changes int                           // how often that has changed
 }
 
@@ -116,7 +116,7 @@ func newLink(t testing.TB, number int) *router {
 	return r
 }
 
-// haveIPv6 gives both ends of the link addresses of IPv6.
+// haveIPv6 gives both ends of the link IPv6 addresses.
 func (r *router) haveIPv6() (own, near netip.Addr) {
 	r.t.Helper()
 	own, near = addr("2001:db8::2"), addr("2001:db8::1")
@@ -192,7 +192,7 @@ func (r *router) hears(p netip.Prefix, next ...netip.Addr) {
 	})
 }
 
-// count is how often what it has learned has changed.
+// count returns how often the learned routes have changed.
 func (r *router) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// waits begins to wait some times at once, and returns what has a value for each that is over.
+// waits makes some calls of wait at once, and returns a channel with a value for each that has returned.
 func waits(p *pace, times int) <-chan struct{} {
 	over := make(chan struct{}, times)
 	for range times {

@@ -54,7 +54,7 @@ func (d *slowDriver) Update(c drivers.Change) {
 	}
 }
 
-// take takes all that was given.
+// take applies all changes.
 func (d *slowDriver) take() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *slowDriver) RemovePort(_ context.Context, id string) error {
 	return nil
 }
 
-// onSlowSwitch is a border that runs on a slow driver, whose first state is there.
+// onSlowSwitch returns a border that runs on a slow driver, after its first state.
 func onSlowSwitch(t *testing.T) (*Border, *slowDriver) {
 	t.Helper()
 	d := newSlowDriver()
@@ -146,7 +146,7 @@ func toldStill(t *testing.T, border *Border, what string, want ...string) {
 	}
 }
 
-// told are the prefixes that the speaker announces.
+// told returns the prefixes that the speaker announces.
 func told(border *Border) (list []string) {
 	for _, p := range border.speaker.Announced() {
 		list = append(list, p.String())
@@ -260,7 +260,8 @@ func TestPortsOfOtherNetworksThatGoHoldNothingUp(t *testing.T) {
 	}
 }
 
-// What was in the switch and has gone since is not told when it is to come again, but when it is there.
+// A service that was removed from the switch meanwhile is not announced when it is added again, but once the
+// switch has it.
 func TestWhatGoesAndComesAgainIsToldWhenItIsThere(t *testing.T) {
 	d := &interrupted{slowDriver: newSlowDriver()}
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
@@ -282,8 +283,8 @@ func TestWhatGoesAndComesAgainIsToldWhenItIsThere(t *testing.T) {
 	toldStill(t, border, "it is there again", first, vip)
 }
 
-// Of what an earlier run has told the switch has the flows, and of nothing else, though it be an address of the
-// same object.
+// The switch has the flows of the prefixes that an earlier run has announced, and of no others, even if they are
+// addresses of the same object.
 func TestWhatIsNewAfterARestartIsToldWhenItIsThere(t *testing.T) {
 	d := newSlowDriver()
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
@@ -321,7 +322,7 @@ func TestWhatTheSwitchRefusesIsNotTold(t *testing.T) {
 	tells(t, border, "when it is taken after all", first, second)
 }
 
-// Routers hear that a service is gone a moment after it is said.
+// Routers process the withdrawal of a service a moment after it is sent.
 func TestWhoDrainsServesMachinesOutsideUntilTheyMayKnow(t *testing.T) {
 	border, d := onSlowSwitch(t)
 	d.set(func() { d.ports["one"] = 1 })

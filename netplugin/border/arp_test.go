@@ -52,7 +52,7 @@ ip address add 203.0.113.1/24 dev by-host; ip address add 203.0.113.2/24 dev by-
 				t.Fatal(err)
 			}
 		}
-		// What ping says does not matter: the answer may leave by the other interface.
+		// The result of ping does not matter: the answer may leave by the other interface.
 		answered := func(address, link string) bool {
 			_ = exec.Command("ip", "netns", "exec", outside, "ping", "-c1", "-W1", "-n", "-q", "-I", link, address).Run()
 			known, err := exec.Command("ip", "-n", outside, "neighbour", "show", "dev", link, "to", address).Output()

@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// Interface is the host's interface on the link of the outside routers, and the id of its port.
+// Interface is the host's interface on the link of the external routers, and the id of its port.
 const Interface = "inb01"
 
 // DefaultStateDir is the directory of the routes file. It differs from that of the attachments, whose reader

@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// portDriver counts the interfaces that are removed, and has ports and everything that it is given.
+// portDriver counts the interfaces that are removed, and has ports and all objects set.
 type portDriver struct {
 	drivers.NetworkDriver
 	removed []string

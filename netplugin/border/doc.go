@@ -1,5 +1,5 @@
 // Package border makes a node with uplinks a BGP router, so that
-// outside routers reach the routed networks of encapsulation vlan.
+// external routers reach the routed networks of encapsulation vlan.
 //
 //	agent --> Border --objects, and routes--> driver of the bridge with the uplinks
 //	           |   \

@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Where an operator has switched IPv6 off, the interface has none, until something is wanted that cannot be had without. Both are said,
+// Where an operator has disabled IPv6, the interface has none, until the configuration needs it. Both are logged,
 // once.
 func TestIPv6StaysOffWhereItIsSwitchedOffUnlessItIsNeeded(t *testing.T) {
 	testkit.NeedsMachine(t)

@@ -24,7 +24,7 @@ var nodeAddress, neighbourAddress = addr("127.0.0.2"), addr("127.0.0.3")
 
 const neighbourAS = 65002
 
-// meet begins a session of a neighbour that says each hundredth of a second that it is there.
+// meet opens a session of a neighbour that sends a keepalive each hundredth of a second.
 func meet(t *testing.T, port uint16) *bgppeer.Peer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

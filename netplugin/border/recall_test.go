@@ -81,7 +81,7 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 	})
 }
 
-// A disk that is full for a while is no reason for the next run to begin with what was before.
+// A disk that is full for a while does not make the next run begin with outdated routes.
 func TestWhatCouldNotBeKeptIsKeptWhenItCan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "border")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// No policy judges what is for the host's own address on the link: it takes answers there, and nothing else, neither itself
-// nor for a host port.
+// No policy applies to packets to the host's own address on the link: it accepts answers there, and nothing else,
+// neither for itself nor for a host port.
 func TestEndpointsAnswerTheHostAndBeginNothing(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -36,7 +36,7 @@ func TestEndpointsAnswerTheHostAndBeginNothing(t *testing.T) {
 	}
 	defer pods.Close()
 
-	// What arrives is counted, and the last of it awaited.
+	// Arriving packets are counted, and the last one awaited.
 	run(t, `for hook in input forward; do nft add chain inet seen count-$hook "{ type filter hook $hook priority 310; }"
 nft add rule inet seen count-$hook iifname contivh0 udp dport 5000-5001 counter; done
 nft add chain inet seen fence '{ type filter hook input priority 310; }'

@@ -9,8 +9,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// unasked sends an endpoint an answer to a ping that it has not sent, and the answer to a connection that it has
-// not begun.
+// unasked sends an endpoint answers to a ping that it has not sent, and to a connection that it has not opened.
 const unasked = `
 import socket, struct, sys
 to, four = sys.argv[1], ":" not in sys.argv[1]

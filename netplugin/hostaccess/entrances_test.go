@@ -58,7 +58,7 @@ table inet proxy {
 }
 END`
 
-// Kubernetes says by which addresses it knows a node. One that it does not know has its own.
+// Kubernetes reports the addresses of a node. A node that it does not know has its own.
 func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing.T) {
 	primary := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 	own, network := netip.MustParseAddr("198.51.100.1"), netip.MustParsePrefix("203.0.113.0/24")
@@ -81,11 +81,11 @@ func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing
 }
 
 // playSwitch makes a namespace that is the world, beyond the host, and one that is the switch with services, at
-// the host's way out.
+// the host's egress interface.
 func playSwitch(t *testing.T, in entrances, more ...string) {
 	t.Helper()
 	t.Cleanup(func() {
-		// The links go at once; those inside a namespace go some time after it.
+		// The links are deleted at once; those inside a namespace some time after it.
 		run(t, "nft flush ruleset; for l in contivh0 esw toworld; do ip link del $l 2>/dev/null || true; done; ip netns del switch || true; ip netns del world || true")
 	})
 	run(t, `set -e
@@ -166,7 +166,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 		// Cluster addresses.
 		{"", "tcp", "10.96.0.80", "80", "172.19.255.254"},
 		{"", "tcp", "fd00:96::80", "80", "fd63:6f6e:7469:7601::fffe"},
-		// Endpoints of this node are not the host: rules judge them.
+		// Endpoints of this node are not the host: rules apply to them.
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	})
@@ -193,8 +193,8 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 			}
 		}
 	}
-	// Where they are at the primary addresses, another one of the host has none, nor one of a version of IP that
-	// Kubernetes does not know.
+	// With node ports at the primary addresses, other addresses of the host have none, nor those of an IP family that
+	// Kubernetes does not report.
 	run(t, "ip addr add 203.0.113.9/24 dev toworld")
 	in.at = New(Config{}).nodePortsAt([]netip.Addr{netip.MustParseAddr("203.0.113.1")})
 	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {
@@ -207,7 +207,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 			}
 		}
 	}
-	// What is not for a service or a host port stays out, and so do endpoints of the host's loopback.
+	// Packets that are not for a service or a host port do not enter, and endpoints do not reach the host's loopback.
 	run(t, "ip netns exec switch ip route add 127.0.0.9 dev esw; sysctl -qw net.ipv4.conf.contivh0.route_localnet=1")
 	for from, at := range map[string]string{"world": "203.0.113.1 54323", "switch": "127.0.0.9 8080"} {
 		if got := run(t, fmt.Sprintf("ip netns exec %s timeout 1 "+testkit.Python+" -ISc '%s' tcp %s 2>&1 || true", from, asking, at)); strings.Contains(got, "172.19") || strings.Contains(got, "203.0.113.2") {
@@ -219,8 +219,8 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	}
 }
 
-// answerIn answers in a namespace, the host's own if it has no name: at each of some ports, which have a kind, an
-// address and a number.
+// answerIn answers in a namespace, the host's own if it has no name, at ports with a kind, an address and a
+// number.
 func answerIn(t *testing.T, namespace string, ports ...string) {
 	t.Helper()
 	args := append([]string{testkit.Python, "-ISc", answering}, ports...)
@@ -238,7 +238,7 @@ func answerIn(t *testing.T, namespace string, ports ...string) {
 // server sees.
 type asked struct{ from, kind, at, port, as string }
 
-// leads waits until each of some questions is answered so.
+// leads waits until each request gets the wanted answer.
 func leads(t *testing.T, all []asked) {
 	t.Helper()
 	for _, test := range all {

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the
-// second one: an echo reply, or a datagram from a port to port 4789.
+// tooBig sends an ICMP error "too big" to the first address, which quotes a packet from there to the second one:
+// an echo reply, or a datagram from a port to port 4789.
 const tooBig = `
 import ipaddress, socket, struct, sys
 to, peer, port = ipaddress.ip_address(sys.argv[1]), ipaddress.ip_address(sys.argv[2]), int(sys.argv[3])
@@ -47,7 +47,7 @@ else:
     s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
 s.sendto(packet, (sys.argv[1], 0))`
 
-// refused sends a datagram from a port to another, and says how often that was refused.
+// refused sends a datagram from a port to another, and prints how it was refused.
 const refused = `
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
@@ -56,7 +56,7 @@ try: s.recv(1)
 except ConnectionRefusedError: print("refused")
 except TimeoutError: pass`
 
-// python returns what a script prints that runs in a network namespace; empty: the test's.
+// python returns the output of a script in a network namespace; empty: the test's.
 func python(t *testing.T, namespace, script string, args ...any) string {
 	t.Helper()
 	program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
@@ -88,7 +88,7 @@ done`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000).with(in)); err != nil {
 		t.Fatal(err)
 	}
-	const tunnel = 40000 // the port that the host's tunnel has taken
+	const tunnel = 40000 // the source port of the host's tunnel
 	for _, v := range []struct{ host, peer, pod, service string }{
 		{"203.0.113.1", "203.0.113.2", "172.19.0.7", "198.51.100.80"},
 		{"2001:db8::1", "2001:db8::2", "fd63:6f6e:7469:7601::7", "2001:db8:5::80"},
@@ -122,7 +122,7 @@ done`)
 // errors. Pods send none about packets between hosts, as they cannot send from the address of a host.
 func TestHostsAreToldOfErrorsByInfraNetworks(t *testing.T) {
 	testkit.NeedsMachine(t)
-	other := fakenode.NewNamespace(t) // another host, and a pod, which sends what has no other source
+	other := fakenode.NewNamespace(t) // another host, and a pod, which sends packets without another source
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1") })
 	run(t, "set -- "+other+`
 ip link add contivh1 type veth peer name eth0 netns "$1"
@@ -195,7 +195,7 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
 			t.Errorf("an endpoint has made small what its node sends another machine: %s", got)
 		}
-		// Other errors get there.
+		// Other errors arrive.
 		_ = asks.Close()
 		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
 			t.Fatal(err)

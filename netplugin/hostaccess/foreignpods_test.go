@@ -28,13 +28,13 @@ var probed = []ProbedNetwork{
 	{"blue", netip.MustParsePrefix("fd77::/64")}, {"red", netip.MustParsePrefix("fd77::/64")}, {"red", netip.MustParsePrefix("2001:db8::/32")},
 }
 
-// accessIn is that of a host with an interface in a tenant.
+// accessIn returns the access of a host with an interface in a tenant.
 func accessIn(tenant string) agent.HostAccess {
 	return agent.HostAccess{Outside: &wayOut, Networks: []agent.HostNetwork{{Network: mastercfg.CfgNetworkState{Tenant: tenant, NetworkName: mastercfg.AccessNetwork}}},
 		Entrances: agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.80")}}}
 }
 
-// Those of the tenant that the host is in it reaches anyway; of others only those whose addresses are nothing else's.
+// The host reaches pods of its own tenant anyway; of other tenants only those whose addresses nothing else has.
 func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip link add lan0 type veth peer name lan1 && ip link set lan1 up && ip link set lan0 up && ip addr add 10.78.0.1/24 dev lan0 && ip addr add 2001:db8:78::1/64 dev lan0 nodad && ip route add unreachable 10.0.0.0/8 metric 4000")
@@ -125,8 +125,8 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// A process that has just started does not know the switch's ports. What the one before leads to pods is not taken
-// away then.
+// A process that has just started does not know the switch's ports. The routes to pods of its predecessor are not
+// removed then.
 func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	away := errors.New("the switch is away")
 	var err error

@@ -109,7 +109,7 @@ now 127.0.0.1 5006 127.0.0.1 5006`)
 	}
 }
 
-// A host port that has come and gone leaves no way to the host's loopback addresses.
+// A removed host port leaves no path to the host's loopback addresses.
 func TestWithoutHostPortsNoEndpointReachesTheLoopback(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh0") })
@@ -181,8 +181,8 @@ ip neighbour add 172.19.0.4 lladdr 02:00:00:00:00:04 dev contivh0`)
 	}
 }
 
-// What an endpoint sends to an address that the host has in its network is not led to another one, past the
-// policies about what it may send: that is what the host's address outside is for.
+// Packets of an endpoint to an address that the host has in its network are not forwarded to another one, which
+// would bypass the policies for its egress: that is the purpose of the host's address outside.
 func TestWhatComesByAnInterfaceInANetworkIsNotLed(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() {

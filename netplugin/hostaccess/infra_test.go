@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// What an endpoint begins does not get at control ports by an infra network; what the host begins from such a port
-// is answered.
+// Connections of an endpoint do not reach control ports by an infra network; those of the host from such a port
+// are answered.
 func TestInfraNetworksLeadToNoControlPort(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1; ip netns del pod-infra") })

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Rules of others lead a process that asks for a cluster address to a machine outside.
+// Rules of other software forward a process's packets to a cluster address to a machine outside.
 func TestTheHostIsKnownOutsideByNoAddressOfAnInfraNetwork(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() {

@@ -43,7 +43,7 @@ func pair(t *testing.T) (drivers.Port, wantedLink) {
 	}
 }
 
-// ensured expects the interface to be as wanted, and a second look to find nothing to do.
+// ensured expects the wanted interface, and that a second call changes nothing.
 func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 	t.Helper()
 	changed, err := want.ensure(port, new(own))
@@ -97,8 +97,8 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 }
 
-// Where a machine of the cluster is, or what is on another link, stays where the host has it, also if a route of
-// ours led there before.
+// Routes to machines of the cluster, and to networks on other links, stay the host's, also if a route of ours led
+// there before.
 func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add other type bridge; ip addr add 192.0.2.1/24 dev other; ip -6 addr add fd00:7::1/64 dev other nodad; ip link set other up; ip route add default via 192.0.2.254; ip route add 203.0.113.0/26 via 192.0.2.9")
@@ -146,7 +146,7 @@ func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
 	}
 }
 
-// Nor do infra networks themselves. An address that the host has there stays.
+// Nor do routes to infra networks themselves. An address that the host has there stays.
 func TestTheHostIsInNoInfraNetworkThatTakesWhatItReaches(t *testing.T) {
 	port, want := pair(t)
 	run(t, "ip link add other type bridge; ip addr add 10.9.0.77/16 dev other; ip link set other up")

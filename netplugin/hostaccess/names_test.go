@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Images of netplugin have no /etc/protocols: there nft knows no names of protocols but those of its own language.
+// Images of netplugin have no /etc/protocols: nft knows only the protocol names of its own language there.
 func TestRulesNeedNoNamesOfProtocols(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })

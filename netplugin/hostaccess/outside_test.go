@@ -85,7 +85,7 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 	}
 }
 
-// Most looks find nothing: they cost no program.
+// Most audits find nothing: they start no program.
 func TestNobodyIsAskedWhereNothingHasChanged(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -166,7 +166,7 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	}
 }
 
-// Kubernetes' own proxy drops what is invalid. Our image has nft without what shows such a condition of iptables.
+// Kubernetes' own proxy drops invalid packets. The nft of our image cannot show such a condition of iptables.
 func TestRulesWhoseConditionsAreNotShownAreNotInTheWay(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -186,7 +186,7 @@ func TestRulesWhoseConditionsAreNotShownAreNotInTheWay(t *testing.T) {
 	}
 }
 
-// Firewalld's chains accept what no rule is about, and end with a rule about everything.
+// Firewalld's chains accept packets that no rule matches, and end with a rule that matches all.
 func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -221,7 +221,7 @@ func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 	}
 }
 
-// nothingWanted is an agent of a node whose host has no place in any network.
+// nothingWanted is an agent of a node whose host is in no network.
 type nothingWanted struct{ Datapath }
 
 func (nothingWanted) HostAccess() (agent.HostAccess, error) { return agent.HostAccess{}, nil }
@@ -340,7 +340,7 @@ func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
 	if changed, err := ChangedSettings(m.StateDir); len(changed) > 0 || err != nil {
 		t.Errorf("not put back: %v, %v", changed, err)
 	}
-	// Since another boot the settings are what the host's own configuration makes them.
+	// After another boot the settings are those of the host's own configuration.
 	for _, file := range []string{`{"boot":"another","settings":{"ipv4/ip_forward":"1"}}`, `{"ipv4/ip_forward":"1"}`} {
 		if err := os.WriteFile(m.StateDir+"/"+memoryFile, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
@@ -376,7 +376,7 @@ func (d *onlyInfra) PreparePort(context.Context, string, int) (drivers.Port, err
 	return drivers.Port{}, fault.New(fault.Unavailable, "no port in this test")
 }
 
-// Endpoints reach a host in infra networks whether there is a way out by it or not.
+// Endpoints reach a host in infra networks whether or not it is their egress.
 func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
@@ -401,14 +401,14 @@ func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	run(t, "nft flush ruleset")
 	looks("somebody has removed the rules", true)
 	node.networks = nil
-	clear(m.joined) // there is no netmaster to give the endpoint back to
+	clear(m.joined) // without a netmaster to release the endpoint
 	looks("the network is gone", false)
 	node.networks = []agent.HostNetwork{network}
 	looks("it is back", true)
 	if node.open {
 		t.Error("the host had its interface again before the rules")
 	}
-	// An agent that is started again finds rules of a version that did not judge these networks.
+	// A restarted agent finds rules of a version without rules for these networks.
 	run(t, "nft flush ruleset; nft add table inet contiv; nft add chain inet contiv closed-here '{ type filter hook input priority filter; }'; nft add rule inet contiv closed-here iifname != contivh0 accept")
 	m = New(m.Config)
 	looks("another agent", true)

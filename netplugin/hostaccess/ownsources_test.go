@@ -52,8 +52,8 @@ nsenter --net="$2" sh -ec 'ip route add default via 203.0.113.1; ip -6 route add
 	run(t, "ping -c1 -W5 10.127.0.3 && ping -c1 -W5 172.19.0.7") // which the host itself reaches
 }
 
-// A machine outside that sends over IPv6 with an address of the host reaches no service by it: the kernel takes
-// such a packet, and policies do not judge what the host sends. With its own address it does.
+// A machine outside that sends over IPv6 with an address of the host reaches no service: the kernel accepts such a
+// packet, and policies do not apply to the host's. With its own address it does.
 func TestNobodyElseSendsToServicesAsTheHost(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

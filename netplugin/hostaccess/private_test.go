@@ -9,14 +9,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// from sends a datagram by an address of one's own.
+// from sends a datagram with a chosen source address.
 const from = `
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.bind((sys.argv[1], 0)); s.sendto(b"hello", (sys.argv[2], 7))`
 
-// An endpoint's packets that the connection tracker does not translate, such as answers to nothing, reached hosts with the private
-// address, which endpoints of these have, too: these got the hosts' answers.
+// Packets of an endpoint that the connection tracker does not translate, such as unsolicited answers, reached
+// other hosts with the private address, which their endpoints have, too: these got the hosts' answers.
 func TestNoPacketLeavesWithAPrivateAddress(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
@@ -54,7 +54,7 @@ nft add rule inet seen here ip6 saddr 2001:db8::1 udp dport 7 counter'`)
 	}
 }
 
-// A machine outside sent to the host with the address of an endpoint, which got the host's answer.
+// A machine outside sent the host packets with an endpoint's address, and the endpoint got the host's answers.
 func TestNoPacketArrivesWithAPrivateAddress(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

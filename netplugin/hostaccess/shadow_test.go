@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// A pod that sends something to another node from the port of tunnels would get, as answers, what that node sends
-// into tunnels of this host from the other port: packets of other tenants. The same holds for other ports of the
-// host, and for protocols without ports.
+// A pod that sends a packet to another node from the port of tunnels would get, as answers, the packets of that
+// node into tunnels of this host from the other port: packets of other tenants. The same holds for other ports of
+// the host, and for protocols without ports.
 func TestNoEndpointTakesTheHostsPortsByWhatItSends(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)

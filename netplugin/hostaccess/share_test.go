@@ -74,7 +74,7 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		}
 		return nil
 	}
-	// arrived is how many of so many connections got there, when so many have and another endpoint's that follows them.
+	// arrived returns how many of so many connections arrived, once a later one of another endpoint has.
 	last := map[string]string{"in": "203.0.113.1", "there": "203.0.113.2"}
 	arrived := func(chain, from, to string, connections, want int) (packets int) {
 		t.Helper()

@@ -85,7 +85,7 @@ func TestTheHostLeadsToServicesAtItsOwnAddresses(t *testing.T) {
 	leads(t, []asked{{world, "tcp", "203.0.113.5", "81", "203.0.113.2"}, {"", "tcp", "203.0.113.5", "81", "203.0.113.5"}})
 }
 
-// What the host needs itself stays the host's at whatever address, though a service has the port there.
+// Ports that the host needs itself stay the host's at any address, even if a service has the port there.
 func TestPortsThatTheHostNeedsAreLedToNoService(t *testing.T) {
 	vip := netip.MustParseAddr("203.0.113.5")
 	needs := Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{6443}}
@@ -160,7 +160,7 @@ func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 	vip := netip.MustParseAddr("203.0.113.5")
 	await := func(want bool) {
 		t.Helper()
-		limit, stop := context.WithTimeout(t.Context(), auditEvery/2) // what is not told at once is found by then
+		limit, stop := context.WithTimeout(t.Context(), auditEvery/2) // a change without a notification is found by then
 		defer stop()
 		for {
 			select {
@@ -174,7 +174,7 @@ func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 		}
 	}
 	await(false)
-	for range 3 { // when it begins to listen, it looks some times without being told
+	for range 3 { // after the subscription it polls some times without a notification
 		run(t, "ip addr add 203.0.113.5/32 dev d0")
 		await(true)
 		run(t, "ip addr del 203.0.113.5/32 dev d0")

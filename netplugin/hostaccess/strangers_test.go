@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Machines behind a link of the host: a node, another one, and a stranger, of each version of IP.
+// Machines behind a link of the host: a node, another one, and a stranger, of each IP family.
 const (
 	hostEnd, hostEnd6         = "192.0.2.1", "2001:db8::1"
 	nodeEnd, nodeEnd6         = "192.0.2.2", "2001:db8::2"
@@ -74,7 +74,7 @@ func TestOnlyNodesSendIntoTunnels(t *testing.T) {
 			if !at.after(30 * time.Second) {
 				t.Fatalf("%s: nothing of %s comes", why, from)
 			}
-			patience := 50 * time.Millisecond // what was sent before the other would be here
+			patience := 50 * time.Millisecond // a datagram sent before the other would have arrived
 			if wanted {
 				patience = 30 * time.Second
 			}
@@ -158,8 +158,8 @@ func echoes(t *testing.T, port int) {
 	}()
 }
 
-// asks sends a datagram after the other, each when the one before is answered, until its input ends, and says how many;
-// one that gets no answer is the last one.
+// asks sends one datagram after the other, each after the previous answer, until its input ends, and prints their
+// number; one without an answer is the last.
 const asks = `
 import select, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("` + nodeEnd + `", 0)); s.settimeout(20)

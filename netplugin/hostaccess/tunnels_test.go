@@ -38,7 +38,7 @@ ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev u
 			if want {
 				return tunnel(30 * time.Second)
 			}
-			return tunnel(50 * time.Millisecond) // what was sent before the other would be here
+			return tunnel(50 * time.Millisecond) // a datagram sent before the other would have arrived
 		}
 	}
 	expect := func(why string, want map[string]bool) {

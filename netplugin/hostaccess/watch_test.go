@@ -36,7 +36,7 @@ func TestWhoChangesWhatIsOursIsNoticedAndNobodyElse(t *testing.T) {
 	}
 	await("it listens to the kernel")
 	await("and to nftables")
-	// The kernel tells late what becomes of a link that came up: what is noticed once may be that, and not theirs.
+	// The kernel reports changes of a link late when it comes up: a single notification may be that, and not theirs.
 	settled, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if err := testkit.Poll(settled, func() error {

@@ -29,7 +29,7 @@ func raw(t testing.TB, text string) []byte {
 	return b
 }
 
-// v4 is a packet with flags and offset of fragments, a protocol and what is behind the header.
+// v4 returns a packet with flags and offset of fragments, a protocol and a payload.
 func v4(t testing.TB, fragment, protocol string, payload []byte) []byte {
 	b := append(raw(t, ethernet4+"4500 0000 0000"+fragment+"40"+protocol+"0000"+addresses4), payload...)
 	b[16], b[17] = byte((len(b)-14)>>8), byte(len(b)-14)
@@ -75,7 +75,7 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 	for name, c := range map[string]struct {
 		frame  []byte
 		router string
-		want   string // the answer, but for lengths and checksums; empty: there is none
+		want   string // the answer, without lengths and checksums; empty: there is none
 	}{
 		"IPv4, not to be fragmented": {v4(t, "4000", "11", data), gateway4, "0304 ---- 0000 05aa"},
 		"IPv4, may be fragmented":    {v4(t, "0000", "06", data), gateway4, "0304 ---- 0000 05aa"},
@@ -102,7 +102,7 @@ func TestASenderIsToldThatItsPacketHasNoHopLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		frame  []byte
 		router string
-		want   string // the answer, but for lengths and checksums; empty: there is none
+		want   string // the answer, without lengths and checksums; empty: there is none
 	}{
 		"IPv4":                       {v4(t, "0000", "11", data), gateway4, "0b00 ---- 0000 0000"},
 		"its first fragment":         {v4(t, "2000", "11", data), gateway4, "0b00 ---- 0000 0000"},
@@ -184,7 +184,7 @@ func TestAnErrorTellsFromWhichPortTheAnswerWas(t *testing.T) {
 	quote6 := "60000000 05b4 06 3f fd636f6e74697601000000000000fffd 20010db8000000000000000000000001 7535 d431"
 	for name, c := range map[string]struct {
 		frame    []byte
-		protocol uint8 // 0: it does not tell
+		protocol uint8 // 0: unknown
 	}{
 		"IPv4":                            {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)), 17},
 		"IPv6":                            {v6(t, "3a", raw(t, "0200 0000 00000578"+quote6)), 6},

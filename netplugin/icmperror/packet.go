@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// version has the differences between errors of the two IP versions.
+// version has the differences between errors of the two IP families.
 type version struct {
 	etherType uint16
 	size      int  // of the header that is written

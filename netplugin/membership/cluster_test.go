@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// cluster is a netmaster in small: it signs what it is asked to.
+// cluster is a minimal netmaster: it signs all requests.
 type cluster struct {
 	testing.TB
 	by       pki.Authorities
@@ -46,7 +46,7 @@ func start(t testing.TB) *cluster {
 	return startWith(t, by)
 }
 
-// startWith is start with authorities that there are.
+// startWith is start with CAs that there are.
 func startWith(t testing.TB, by pki.Authorities) *cluster {
 	t.Helper()
 	c := &cluster{TB: t, by: by}

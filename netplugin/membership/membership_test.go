@@ -56,7 +56,7 @@ func TestANodeJoinsOnceAndIsTheSameAfterARestart(t *testing.T) {
 	}
 }
 
-// A node that did not hear the answer asks again with the same key, also as another process.
+// A node that got no answer asks again with the same key, also as another process.
 func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
 	c := start(t)
 	cfg := c.config(c.pin())

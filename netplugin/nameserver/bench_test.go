@@ -7,7 +7,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// BenchmarkAnswers is what a question costs with 32 that ask, the askers included.
+// BenchmarkAnswers measures a question with 32 clients, the clients included.
 func BenchmarkAnswers(b *testing.B) {
 	_, server := start(b, exampleZones(b), nil, inBlue)
 	data, err := question("front.", dns.TypeA).Pack()

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// An alias says for how long it is one, and not for how long its target has no records (RFC 2308).
+// An alias has its own TTL, which is not that of its target's missing records (RFC 2308).
 func TestWhatIsDeniedBehindAnAliasIsKeptAsLongAsItsAuthoritySays(t *testing.T) {
 	const alias, loose, soa = "app.example.org. 3600 IN CNAME new.example.org.", "app.example.org. 7 IN CNAME new.example.org.", "example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 "
 	const address = "new.example.org. 60 IN A 192.0.2.1"
@@ -183,7 +183,7 @@ func TestWhatIsKnownCostsADatagramWhatFitsIntoIt(t *testing.T) {
 	}
 }
 
-// A datagram whose question begins to be asked has a place before it waits.
+// A datagram's question has a place before it waits for an upstream.
 func TestDatagramsWaitOnlyWithAPlace(t *testing.T) {
 	release := make(chan struct{})
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {

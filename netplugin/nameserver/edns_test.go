@@ -151,7 +151,7 @@ func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
 	}
 }
 
-// To ask without EDNS takes no time of its own.
+// The repetition without EDNS gets no time of its own.
 func TestWhoDoesNotKnowEDNSIsNotAskedAgainAfterTheTimeIsUp(t *testing.T) {
 	var asked atomic.Int32
 	ctx, end := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ import (
 
 var someone = netip.MustParseAddr("169.254.0.10")
 
-// upstream is a name server that does as a test says.
+// upstream starts a name server with a test's handler.
 func upstream(t testing.TB, serve func(w dns.ResponseWriter, m *dns.Msg)) netip.AddrPort {
 	t.Helper()
 	packets, streams := sockets(t)
@@ -68,7 +68,7 @@ func askWhole(t *testing.T, f *Forwarder, asker netip.Addr, q dns.Question) (ans
 	return find(t.Context())
 }
 
-// told is an answer in text.
+// told returns an answer in text.
 func told(a answer, err error) string {
 	if err != nil {
 		return err.Error()
@@ -171,7 +171,7 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 	}
 }
 
-// Servers that find answers follow chains of eleven aliases, and so long ones are believed.
+// Servers follow chains of eleven aliases, and chains of that length are accepted.
 func TestALongChainOfAliasesIsFollowed(t *testing.T) {
 	var chain []string
 	for i := range 12 {
@@ -249,7 +249,7 @@ func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	}
 }
 
-// However many endpoints a tenant has, others get their questions through.
+// However many endpoints a tenant has, others' questions get through.
 func TestATenantLeavesRoomForOthers(t *testing.T) {
 	f, pods := NewForwarder(Fixed()), byte(0)
 	begin := func(tenant string) (begun []*asked) {
@@ -285,7 +285,7 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// A name server upstream that asks us ends the circle with its time.
+// An upstream that asks this server ends the loop when its time is over.
 func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 	t.Parallel()
 	var back atomic.Pointer[string]

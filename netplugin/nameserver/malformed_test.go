@@ -18,7 +18,7 @@ import (
 // onlyHeader announces a question and ends.
 var onlyHeader = []byte{0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
 
-// A datagram and a connection take different ways through the server.
+// Datagrams and connections have different code in the server.
 func TestAMessageWithoutItsQuestionIsAFormatError(t *testing.T) {
 	_, server := start(t, exampleZones(t), nil, inBlue)
 	for _, network := range []string{"udp", "tcp"} {
@@ -86,7 +86,7 @@ func FuzzMessagesOfAnyContentOnAConnection(f *testing.F) {
 	})
 }
 
-// addMessages adds all that there is a file of.
+// addMessages adds the messages of all files.
 func addMessages(f *testing.F) {
 	f.Helper()
 	for _, m := range readMessages(f) {
@@ -101,7 +101,7 @@ func addMessages(f *testing.F) {
 	}
 }
 
-// checkAnswer checks that an answer can be read, and tells nothing of other tenants.
+// checkAnswer checks that an answer can be parsed, and has no data of other tenants.
 func checkAnswer(t *testing.T, data, answer []byte) {
 	t.Helper()
 	reply, m := new(dns.Msg), new(dns.Msg)

@@ -93,19 +93,19 @@ func readBytes(word string) ([]byte, error) {
 	return bytes.Repeat(part, n), err
 }
 
-// onStream is the message as a connection has it.
+// onStream returns the message in a connection's form.
 func (m message) onStream() []byte {
 	return append(binary.BigEndian.AppendUint16(nil, m.length), m.data...)
 }
 
-// after is a question that is asked when a message has been sent: all go on to be answered.
+// after returns a question to ask after a message: the server must still answer.
 func after() *dns.Msg {
 	m := question("front.", dns.TypeA)
 	m.Id = 0xbeef
 	return m
 }
 
-// overUDP returns what is answered to a message; nil: nothing, though what came after it was answered.
+// overUDP returns the answer to a message; nil: none, though the next message was answered.
 func (m message) overUDP(t *testing.T, conn *net.UDPConn) (answer []byte) {
 	t.Helper()
 	next, err := after().Pack()
@@ -132,7 +132,7 @@ func (m message) overUDP(t *testing.T, conn *net.UDPConn) (answer []byte) {
 	return answer
 }
 
-// overTCP returns what is answered on a connection before it ends.
+// overTCP returns the answer on a connection before it ends.
 func (m message) overTCP(t *testing.T, server string) []byte {
 	t.Helper()
 	conn, err := net.Dial("tcp", server)
@@ -156,10 +156,10 @@ func (m message) overTCP(t *testing.T, server string) []byte {
 	return answer[2:]
 }
 
-// refusals are codes of answers that tell nothing of a name.
+// refusals are codes of answers without information about a name.
 var refusals = map[string]bool{"FORMERR": true, "NOTIMP": true, "REFUSED": true, "BADVERS": true}
 
-// check compares an answer with what is wanted.
+// check compares an answer with the wanted one.
 func (m message) check(t *testing.T, network string, answer []byte) {
 	t.Helper()
 	got := "nothing"

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// others are name servers of others, by what starts them: DIR is a folder of theirs, which the files are written
-// to, and PORT their port of 127.0.0.1.
+// others are other name servers, with the command that starts each: DIR is a folder for its files, and PORT its
+// port of 127.0.0.1.
 var others = map[string]struct {
 	files   map[string]string
 	command string
@@ -57,7 +57,7 @@ text IN TXT ` + strings.Join(texts(), " ") + "\n" + records("many 300 IN A"),
 		"named -g -c DIR/conf -n 1"},
 }
 
-// texts are more than a datagram of 1,232 bytes holds.
+// texts returns more than a datagram of 1,232 bytes holds.
 func texts() (all []string) {
 	for i := range 12 {
 		all = append(all, fmt.Sprintf("%d%s", i, strings.Repeat("x", 200)))
@@ -65,7 +65,7 @@ func texts() (all []string) {
 	return all
 }
 
-// addresses are as many.
+// addresses returns as many.
 func addresses() (all []string) {
 	for i := range 100 {
 		all = append(all, netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}).String())
@@ -97,7 +97,7 @@ func localData(all ...string) (text string) {
 	return text
 }
 
-// startOther starts a server of others, which ends with the test.
+// startOther starts another name server, which ends with the test.
 func startOther(t *testing.T, name string) netip.AddrPort {
 	t.Helper()
 	address := netip.MustParseAddrPort(testkit.FreeAddress())
@@ -144,8 +144,8 @@ func gist(m *dns.Msg) string {
 	return dns.RcodeToString[m.Rcode] + " " + strings.Join(all, ", ")
 }
 
-// Pods hear what the servers outside say, whosever they are, by UDP and TCP, the first time and from what is kept,
-// however long it is.
+// Pods get the answers of external servers, of any make, by UDP and TCP, the first time and from the cache, of any
+// length.
 func TestLongServersOfOthersAreAskedForPods(t *testing.T) {
 	testkit.TakesLong(t)
 	for name := range others {

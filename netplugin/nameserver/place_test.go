@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// room is a place of a test's own, which may be left for another one.
+// room is a network namespace of a test's own, which may be replaced by another one.
 type room struct {
 	mu   sync.Mutex
 	name string // of the network namespace

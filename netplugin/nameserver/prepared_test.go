@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// preparing is a server without sockets whose tenant is the asker's.
+// preparing is a server without sockets, for clients of one tenant.
 type preparing struct {
 	*Server
 	prepared
@@ -133,7 +133,7 @@ func TestAllAddressesOfAnswersAreFirstEquallyOften(t *testing.T) {
 	}
 }
 
-// An answer with room for all it tells may still be of some of very many: those of one family among them.
+// An answer with room to spare may still have some of very many: those of one family among them.
 func TestAnswersThatNameSomeOfManyAreNotKept(t *testing.T) {
 	z, asker := NewZones(), netip.MustParseAddr("10.1.0.1")
 	shop := Service{ID: "shop", Tenant: "blue", Name: "shop", Address: addr("10.3.0.1")}
@@ -180,7 +180,7 @@ func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 	if len(p.answers) != 0 {
 		t.Errorf("kept: %d, of an answer that names some of many, and of a name that is not there", len(p.answers))
 	}
-	for i := range 3 * maxPrepared { // the same name, written in ever other ways
+	for i := range 3 * maxPrepared { // the same name, in ever other spellings
 		name := []byte(long + ".")
 		for bit := range len(name) {
 			if i>>bit&1 == 1 {
@@ -194,7 +194,7 @@ func TestAnswersThatAreKeptAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkAnswer is what finding an answer that was given before costs, without sockets.
+// BenchmarkAnswer measures the answer to a repeated question, without sockets.
 func BenchmarkAnswer(b *testing.B) {
 	s := &Server{Zones: exampleZones(b), Tenant: inBlue}
 	var again prepared

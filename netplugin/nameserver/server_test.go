@@ -126,7 +126,7 @@ func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "there is room for another one", func() bool { return answersOn(dial()) == nil })
 }
 
-// However many askers a tenant has.
+// However many clients a tenant has.
 func TestATenantTakesNoConnectionsOfOthers(t *testing.T) {
 	_, server := start(t, exampleZones(t), nil, func(a netip.Addr) (string, bool) {
 		switch a.As4()[2] {
@@ -189,7 +189,7 @@ func TestAnAnswerFitsInWhatTheAskerTakes(t *testing.T) {
 	}
 }
 
-// Silence would make the asker wait, and ask again.
+// Without an answer the client would wait, and ask again.
 func TestAnAnswerThatCannotBeExpressedIsAFailure(t *testing.T) {
 	z := exampleZones(t)
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 60)+".", 4), ".") // with the tenant's domain too long

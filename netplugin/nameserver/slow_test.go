@@ -100,7 +100,7 @@ func TestSlowNamesCostOthersNothing(t *testing.T) {
 // slowPatience is long enough to receive an answer after a tenth of it, even on a busy machine.
 const slowPatience = 10 * time.Second
 
-// slowServer answers questions to others after a while, which are all asked of one name server.
+// slowServer forwards all questions to one name server, which answers after a while.
 type slowServer struct {
 	after    time.Duration
 	network  string
@@ -125,7 +125,7 @@ func startSlow(t *testing.T, after time.Duration, network string) *slowServer {
 	t.Cleanup(func() { close(s.ended) })
 	f, now := NewForwarder(Fixed(s.upstream)), time.Now()
 	f.patience = slowPatience
-	f.cache.now = func() time.Time { return now } // what has failed is kept
+	f.cache.now = func() time.Time { return now } // failures stay cached
 	s.Server, s.address = start(t, exampleZones(t), f, inBlue)
 	return s
 }

@@ -22,7 +22,7 @@ type held struct {
 	release func()
 }
 
-// startHeld starts one, ours that asks it, and a connection to ours.
+// startHeld starts one, our server that forwards to it, and a connection to ours.
 func startHeld(t *testing.T) (*held, *dns.Conn) {
 	t.Helper()
 	h, released := &held{}, make(chan struct{})

@@ -20,7 +20,8 @@ type lateServer struct {
 	asked atomic.Int32
 }
 
-// startLate starts one for each time; they give up what is unanswered when the test ends. A negative time: it is silent.
+// startLate starts one server for each time; they drop unanswered questions when the test ends. A negative time:
+// it is silent.
 func startLate(t *testing.T, after ...time.Duration) (servers []*lateServer, upstreams Upstream) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -104,7 +105,7 @@ func TestTheNextNameServerIsAskedWhileOneIsSlow(t *testing.T) {
 	}
 }
 
-// Questions to others are as many as there may be, however many name servers are slow.
+// Clients that ask for one name cause one question to each name server, however many of these are slow.
 func TestSlowNameServersMakeNoMoreQuestions(t *testing.T) {
 	t.Parallel()
 	servers, upstreams := startLate(t, -1, -1)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// liar is a name server that sends what a test says, and nothing else.
+// liar starts a name server that sends the test's messages, and nothing else.
 func liar(t testing.TB, says func(question []byte) [][]byte) netip.AddrPort {
 	t.Helper()
 	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

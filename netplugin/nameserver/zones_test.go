@@ -41,7 +41,7 @@ func (z *Zones) set(o any) {
 	}
 }
 
-// remove takes away what has an id.
+// remove removes the object with an id.
 func (z *Zones) remove(id string) {
 	z.RemoveNetwork(id)
 	z.RemoveEndpoint(id)
@@ -135,7 +135,7 @@ func TestATenantIsAnsweredFromItsOwnNames(t *testing.T) {
 		{"red", "providers.shop.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
 		{"red", "providers.shop.red.contiv.internal.", dns.TypeA, "NXDOMAIN"},
 
-		// Nothing of another tenant, not even that it is there.
+		// Nothing of another tenant, not even its existence.
 		{"red", "front.", dns.TypeA, "10.1.1.9"},
 		{"red", "shop.", dns.TypeA, "NXDOMAIN"},
 		{"red", "web1.blue.contiv.internal.", dns.TypeA, "NXDOMAIN"},
@@ -152,7 +152,7 @@ func TestATenantIsAnsweredFromItsOwnNames(t *testing.T) {
 	}
 }
 
-// In a network that machines outside are in as well, an address that none of the tenant's has may be theirs.
+// In a network shared with machines outside, an address that is none of the tenant's may be theirs.
 func TestAddressesOfOthersInASharedNetworkAreNotDenied(t *testing.T) {
 	z := exampleZones(t)
 	shared := Network{ID: "lan.blue", Tenant: "blue", Shared: true,
@@ -230,7 +230,7 @@ func TestNamesComeAndGoWithTheirObjects(t *testing.T) {
 	}
 }
 
-// Whichever members of a group go, the others have its name.
+// Whichever members of a group are removed, the others have its name.
 func TestAGroupHasTheMembersThatAreLeft(t *testing.T) {
 	z := NewZones()
 	present := map[int]bool{}
@@ -314,7 +314,7 @@ func TestNamesOfProvidersAreFoundAtOnce(t *testing.T) {
 	}
 }
 
-// All ports of all providers would be an answer that takes the time of many.
+// All ports of all providers would be an answer as expensive as many.
 func TestAnAnswerNamesSomeOfManyPorts(t *testing.T) {
 	z := NewZones()
 	service := Service{ID: "s", Tenant: "blue", Name: "shop", Address: addr("10.9.9.9")}
@@ -348,7 +348,7 @@ func TestAnAnswerNamesSomeOfManyPorts(t *testing.T) {
 	}
 }
 
-// What was found counts until something is different.
+// Setting the same data again is no change.
 func TestOnlyWhatIsDifferentIsAChange(t *testing.T) {
 	z := NewZones()
 	network := Network{ID: "n", Tenant: "blue", Subnets: [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}}
@@ -382,7 +382,7 @@ func TestOnlyWhatIsDifferentIsAChange(t *testing.T) {
 	}
 }
 
-// Two services may have a name and an address for a moment, when they come and go in another order.
+// Two services may have a name and an address for a moment, when they are added and removed in another order.
 func TestAServiceHasItsNameAgainAfterAnotherHadIt(t *testing.T) {
 	z := NewZones()
 	for _, id := range []string{"one", "two"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// fromOutside is the address and port at which a server on the loopback is reached as from another machine. Without a
-// network there is none.
+// fromOutside returns the address and port at which a server on the loopback is reached as from another machine.
+// It skips the test on a machine without a network.
 func fromOutside(t *testing.T, local string) string {
 	t.Helper()
 	own, err := hostaddr.Default()

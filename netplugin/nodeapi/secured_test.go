@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// joined is the node h1 of a cluster with these authorities.
+// joined is the node h1 of a cluster with these CAs.
 func joined(t *testing.T, by pki.Authorities) *membership.Member {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,8 +47,8 @@ func joined(t *testing.T, by pki.Authorities) *membership.Member {
 // as has a server be that of a member.
 func as(member Membership) func(*Config) { return func(c *Config) { c.Membership = member } }
 
-// A node that has joined speaks TLS with all that are not on it, and answers netmasters
-// only. On the node itself it tells how it is, and answers root at the socket.
+// A node that has joined speaks TLS with all clients that are not on it, and answers netmasters only. On the node
+// itself it answers with its health, and root at the socket.
 func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// packet4 is a frame from 02:..:01 to 02:..:02, 10.1.1.1 to 10.1.1.200; the rest is
-// in hexadecimal: flags and offset of fragments, protocol, what is behind the IP header.
+// packet4 returns a frame from 02:..:01 to 02:..:02, 10.1.1.1 to 10.1.1.200; the rest is in hexadecimal: flags and
+// offset of fragments, protocol, payload of IP.
 func packet4(fragment, protocol, rest string) []byte {
 	body := strings.ReplaceAll(rest, " ", "")
 	b, err := hex.DecodeString("020000000002020000000001" + "0800" + "45000000" + "0000" + fragment + "40" + protocol + "0000" + "0a010101" + "0a0101c8" + body)
@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		packet []byte
-		want   string // from the protocol on: the addresses, what is behind them; empty: silence
+		want   string // from the protocol on: the addresses, the payload; empty: silence
 	}{
 		{"a SYN", packet4("4000", "06", "c000 0050 00000007 00000000 5002 ffff 0000 0000"),
 			"06" + "0a0101c8" + "0a010101" + "0050c000" + "00000000" + "00000008" + "50140000"},

@@ -109,8 +109,8 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	return t, nil
 }
 
-// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does
-// not set the fields of connection tracking there, so that rules about addresses and ports would not match.
+// traceTracked repeats a trace for the tables that evaluate connections, if the trace has passed them: the switch
+// does not set the fields of connection tracking there, so that rules about addresses and ports would not match.
 func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace {
 	at := slices.IndexFunc(t.Resumed, func(r oftrace.Resumed) bool { return pipeline.AsksTracker(r.Table) })
 	if at < 0 {
@@ -296,7 +296,7 @@ func (w *world) endpointAt(address netip.Addr) (at pipeline.Endpoint) {
 	return at
 }
 
-// providers returns who may get the packet if it is for a service of the sender's tenant.
+// providers returns the possible receivers of the packet if it is for a service of the sender's tenant.
 func (w *world) providers(to target, q Query) (all []string) {
 	for _, s := range w.services {
 		for _, p := range s.Ports {

@@ -234,13 +234,13 @@ func run(t *testing.T, it func(context.Context) error) {
 	})
 }
 
-// story is a question, and what is to be answered.
+// story is a query, and the expected answer.
 type story struct {
 	name, exit, reason string
 	query              tracing.Query
 }
 
-// told compares what a switch says with a golden file.
+// told compares a switch's answers with a golden file.
 func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (text string) {
 	t.Helper()
 	var out strings.Builder
@@ -401,7 +401,7 @@ func TestInBridgedNetworksTheNextMACIsTheRightOne(t *testing.T) {
 	}
 }
 
-// floodSet is everybody in a bridged network.
+// floodSet returns the flood set of a bridged network with these members.
 func floodSet(n pipeline.Network, members ...pipeline.Endpoint) pipeline.FloodSet {
 	s := pipeline.FloodSet{Network: n.ID, Encap: n.Encap, VNI: n.VNI, Tag: n.Tag}
 	for _, e := range members {

@@ -57,8 +57,8 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	return h
 }
 
-// translated returns the destination of a packet in the end, as the switch prints its fields: of one for a service, the
-// provider whom the switch remembers for its sender.
+// translated returns the final destination of a packet, as the switch prints its fields: for a packet to a
+// service, the provider that the switch remembers for its sender.
 func (w *world) translated(final string, to target) target {
 	var address netip.Addr
 	var port uint64

@@ -158,7 +158,7 @@ func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {
 	l := openLedger(t, term)
 	mustUpdate(t, l, increment(state+"n"))
 
-	// The lock is taken away without this process noticing.
+	// The lock is removed without this process noticing.
 	kvs, _, err := db.List(context.Background(), objdb.LockKey(term.Lock())+"/")
 	if err != nil || len(kvs) != 1 {
 		t.Fatal(kvs, err)

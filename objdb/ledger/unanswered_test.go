@@ -167,7 +167,8 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
-// What stores a part of a large plan may happen once more, while the plan is still being stored: what was deleted since stays deleted.
+// The request that stores a part of a large plan may be applied again, while the plan is still being stored: keys
+// deleted since stay deleted.
 func TestAPartThatArrivesLateIsNotStoredAgain(t *testing.T) {
 	url := testetcd.New(t)
 	near := testdb.At(t, url)

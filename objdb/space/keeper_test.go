@@ -108,8 +108,8 @@ func put(t *testing.T, db *objdb.DB, prefix string) error {
 	return err
 }
 
-// grow is put, and returns when the store's size includes what was written. The store updates it ten times a
-// second; a quota as small as here can be filled in less.
+// grow is put, and returns when the store's size includes the write. The store updates it ten times a second; a
+// quota as small as here can be filled in less.
 func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	t.Helper()
 	before := inUse(t, db)

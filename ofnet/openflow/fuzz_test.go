@@ -40,7 +40,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// fuzzPart checks that a decoder neither crashes nor makes more than it was given.
+// fuzzPart checks that a decoder neither crashes nor returns more than its input.
 func fuzzPart(f *testing.F, read func(d *decoder) int) {
 	seeds(f, func(b []byte) { f.Add(b[headerSize:]) })
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -194,7 +194,7 @@ func genMessage(t *rapid.T) Message {
 		func() Message {
 			m := FlowMod{FlowCommand(rapid.Uint8Range(0, 4).Draw(t, "command")), genFlow(t), u64.Draw(t, "mask"),
 				rapid.Uint32Range(0, PortAny-1).Draw(t, "port"), rapid.Uint32Range(0, GroupAny-1).Draw(t, "group")}
-			if m.deletes() { // what it does is not sent
+			if m.deletes() { // its actions are not sent
 				m.Flow = Flow{Table: m.Flow.Table, Priority: m.Flow.Priority, Cookie: m.Flow.Cookie, Match: m.Flow.Match}
 			}
 			return m

@@ -185,7 +185,7 @@ func TestPacketsGoOutAndComeIn(t *testing.T) {
 	}
 }
 
-// A packet that is sent to us with what it is for waits until we let it go on.
+// A packet that the switch sends us with its continuation waits until we resume it.
 func TestAPacketWaitsForUsAndGoesOnWithWhatWeChanged(t *testing.T) {
 	onEvent, got := events()
 	s, c := bridge(t, of.Options{OnEvent: onEvent})

@@ -10,8 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
-// Whatever is in the switch, all of it is read; what we have no words for is
-// kept, told apart, and can be deleted.
+// All flows of a switch are read; unknown parts are kept raw, are distinguished, and can be deleted.
 func TestAFlowOfAnyActionAndFieldIsReadAndCanBeDeleted(t *testing.T) {
 	s, c := bridge(t, of.Options{})
 	s.AddForeignThings("br0")
@@ -68,7 +67,7 @@ func TestAFlowOfAnyActionAndFieldIsReadAndCanBeDeleted(t *testing.T) {
 		again := f.Flow
 		again.Raw = &of.Raw{}
 		if f.Raw != nil {
-			again.Raw.Match = f.Raw.Match // what it does is not part of a deletion
+			again.Raw.Match = f.Raw.Match // its actions are not part of a deletion
 		}
 		if err := c.Send(testContext(t), of.FlowMod{Command: of.FlowDeleteStrict, Flow: again}); err != nil {
 			t.Errorf("%s cannot be deleted: %v", written[f.Cookie], err)
@@ -101,8 +100,7 @@ func TestReadingFlowsOneByOneEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// The bytes the switch reports are those we wrote, so that an audit need not
-// take apart what is as it should be.
+// The switch reports the bytes that we wrote, so that an audit need not parse unchanged flows.
 func TestTheSwitchReportsTheBytesThatWereWritten(t *testing.T) {
 	_, c := bridge(t, of.Options{})
 	install(t, c)

@@ -114,8 +114,7 @@ func TestWrongValuesAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever arrives is a value or an error, and what was read as a
-// value can be written and read again.
+// FuzzDecode: any input is a value or an error, and a decoded value can be encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`"a"`, `1`, `-1.5e3`, `true`, `["uuid","a-b"]`, `["set",[1,2]]`, `["set",[]]`,
 		`["map",[["a","b"]]]`, `["map",[]]`, `[`, `null`, `[[[[]]]]`, `{"a":1}`} {

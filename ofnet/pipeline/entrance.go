@@ -50,7 +50,7 @@ type entrance struct {
 // entranceMAC is the source MAC, in tunnels, of packets whose client came in by the host.
 var entranceMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x02}
 
-// outsideNode is the number of the private address with the node ports, in both versions of IP. No
+// outsideNode is the number of the private address with the node ports, in both IP families. No
 // port of the switch has this number.
 const outsideNode = 0xfffd
 

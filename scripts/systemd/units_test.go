@@ -62,7 +62,7 @@ func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 	}
 }
 
-// What only one of the daemons needs must not be given to the other by a copied line.
+// A line that only one of the daemons needs must not be copied to the other.
 func TestNetmasterIsAUserWithoutCapabilities(t *testing.T) {
 	has(t, "netmaster.service", "User=contiv", "CapabilityBoundingSet=", "NoNewPrivileges=yes")
 }
@@ -77,7 +77,8 @@ func TestNetpluginReachesAnOpenVSwitchOfAnotherUser(t *testing.T) {
 	has(t, "netplugin.service", "CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE")
 }
 
-// A folder of another package that is not there must not keep the agent from starting, which waits for Open vSwitch itself.
+// A folder of another package that is not there must not keep the agent from starting, which waits for Open
+// vSwitch itself.
 func TestNetpluginStartsWithoutTheFoldersOfOthers(t *testing.T) {
 	text, err := os.ReadFile("netplugin.service")
 	if err != nil {

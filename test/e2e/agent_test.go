@@ -39,7 +39,7 @@ func TestAnAgentWaitsForItsFirstNetmaster(t *testing.T) {
 	}
 }
 
-// saysItWaits expects an agent that lives but cannot serve and tells why.
+// saysItWaits returns an error unless the agent is alive, not ready, and names the cause.
 func saysItWaits(ctx context.Context, n *testbed.Node) error {
 	for _, want := range []struct {
 		path   string
@@ -108,7 +108,7 @@ func anAgentIsKilledInAnADD(s story) {
 		runtime, killRuntime := context.WithCancel(s.ctx)
 		var add errgroup.Group
 		add.Go(func() error { return pod.Attach(runtime) })
-		<-time.After(rand.N(addTakes)) // the moment is what is tried out
+		<-time.After(rand.N(addTakes)) // the moment is under test
 		s.must(pod.Node.Netplugin().Kill())
 		if i%3 == 0 { // else it asks the next agent
 			killRuntime()

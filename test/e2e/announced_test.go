@@ -17,8 +17,8 @@ const (
 	announced6 = "fd00:7::c9"
 )
 
-// servicesAreAnnounced expects that a machine behind the router is served by nodes that have
-// providers, and that the router knows of these nodes alone.
+// servicesAreAnnounced expects that a machine behind the router is served by nodes with providers, and that the
+// router has routes to these nodes alone.
 func (s story) servicesAreAnnounced(inWorld func(...string) []string, here, there *testbed.Pod) {
 	s.Helper()
 	s.netctlForNow("service create -t blue -s routed -l app=announced -ip "+announced4+" -ip6 "+announced6+

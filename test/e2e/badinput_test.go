@@ -20,7 +20,7 @@ var badInputChapters = []chapter{
 	{"clients that say nothing do not keep others from being served", silentClients},
 }
 
-// request is one that is refused.
+// request is an invalid request, and its expected refusal.
 type request struct {
 	method, path, body string
 	status             int
@@ -35,14 +35,14 @@ const (
 )
 
 var refused = []request{
-	// Not what JSON is, or not of the type.
+	// No JSON, or JSON of another type.
 	{"POST", "/api/v1/tenants/x/", `{"tenantName":`, 400, []string{"JSON"}},
 	{"POST", "/api/v1/tenants/x/", `{"tenantName":7}`, 400, []string{"tenantName", "number"}},
 	{"POST", "/api/v1/tenants/x/", `["x"]`, 400, []string{"tenant", "array"}},
 	{"POST", "/api/v1/tenants/x/", "", 400, []string{"JSON"}},
 	{"POST", nets + "blue:x/", `{"pktTag":"seven"}`, 400, []string{"pktTag", "string"}},
 	{"POST", create, `{"TenantName":{}}`, 400, []string{"TenantName", "object"}},
-	// Too much of it.
+	// Too long.
 	{"POST", "/api/v1/tenants/x/", `{"tenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
 	{"POST", create, `{"TenantName":"` + strings.Repeat("x", 10<<20) + `"}`, 413, []string{"too large"}},
 	// Names.
@@ -51,7 +51,7 @@ var refused = []request{
 	{"POST", nets + "blue:x/", `{"tenantName":"blue","networkName":"../x","encap":"vxlan","subnet":"10.5.0.0/24"}`, 400, []string{"its fields make it"}},
 	{"POST", "/api/v1/tenants/-x-/", `{"tenantName":"-x-"}`, 400, []string{"tenantName", "want labels"}},
 	{"POST", create, `{"TenantName":"blue/..","NetworkName":"front","ConfigEP":{"Container":"c"}}`, 422, []string{"front", "blue/.."}},
-	// Keys that nothing has.
+	// Keys of no object.
 	{"GET", "/api/v1/networks/blue:moon/", "", 404, []string{"network"}},
 	{"DELETE", "/api/v1/networks/blue:moon/", "", 404, []string{"network"}},
 	{"GET", "/api/v1/moons/x/", "", 404, nil},
@@ -72,7 +72,7 @@ var refused = []request{
 	{"POST", nets + "red:x/", network("red", "x", "10.5.0.0/24", `,"pktTag":77`), 409, []string{"requested vxlan not available"}},
 	{"POST", nets + "red:x/", network("red", "x", "10.5.0.0/24", `,"pktTag":60000`), 409, []string{"requested vxlan"}},
 	{"POST", nets + "red:x/", strings.Replace(network("red", "x", "10.5.0.0/24", `,"pktTag":88`), "vxlan", "vlan", 1), 409, []string{"requested vlan not available", "88"}},
-	// What is in use, or for good.
+	// Objects in use, or permanent.
 	{"DELETE", "/api/v1/tenants/blue/", "", 409, []string{"blue", "1 endpoint groups"}},
 	{"DELETE", nets + "blue:front/", "", 409, []string{"front", "1 endpoint groups"}},
 	{"DELETE", nets + "blue:tiny/", "", 409, []string{"active endpoints"}},
@@ -113,8 +113,8 @@ func badInput(s story) {
 	}
 }
 
-// keysOfMasters is what is in the store, by key and hash, but for the records of agents about their own nodes:
-// they write those a while after a pod is there.
+// keysOfMasters returns the store's keys with hashes, except for the records of agents about their own nodes: they
+// write those a while after a pod has started.
 func (s story) keysOfMasters() string {
 	s.Helper()
 	all, err := s.bed.Keys(s.ctx, mastercfg.Root)
@@ -160,11 +160,11 @@ func (s story) isRefused(n *testbed.Node, r request) {
 // silent is the number of clients that connect and send nothing.
 const silent = 2000
 
-// tries are how often a busy machine may try to do in time what nothing keeps it from.
+// tries is the number of attempts for a busy machine, which may be late by chance.
 const tries = 3
 
 func silentClients(s story) {
-	const headerTime = 5 * time.Second // what a client gets for its header
+	const headerTime = 5 * time.Second // a client's time limit for its header
 	best := s.besideSilent()
 	for try := 1; try < tries && best > headerTime; try++ {
 		best = s.besideSilent()
@@ -174,7 +174,7 @@ func silentClients(s story) {
 	}
 }
 
-// besideSilent tells how long a client takes beside silent ones.
+// besideSilent returns how long a client takes beside silent ones.
 func (s story) besideSilent() time.Duration {
 	s.Helper()
 	leader := s.leader()

@@ -18,15 +18,15 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// badNeighbour is one that a node is to speak with, and cannot.
+// badNeighbour is a configured neighbour of a node that gets no session.
 type badNeighbour struct {
 	address string
 	as      int    // as configured at the node
 	config  string // of BIRD there; empty: it does not run
-	told    string // why there is no session
+	told    string // the reason in the report
 }
 
-// Addresses of machines that are not what they should be.
+// Addresses of machines that are not proper neighbours.
 const (
 	noRouter = "198.18.5.24" // nobody listens there
 	babbler  = "198.18.5.25"
@@ -43,7 +43,7 @@ var badNeighbours = []badNeighbour{
 	{hanging, routerAS, "", "it has accepted a connection, and says nothing"},
 }
 
-// speaker is BIRD as the bad neighbour's router.
+// speaker returns BIRD as the bad neighbour's router.
 func (b badNeighbour) speaker() outsideRouter {
 	return outsideRouter{
 		name: "bird",
@@ -128,7 +128,7 @@ func failingSessionsAreNamed(s story) {
 const (
 	bgpPort = 179
 	second  = "/run/netns/second" // where its network is, on the machine outside
-	// garbageSize is how much is said that is no BGP.
+	// garbageSize is how many bytes are sent that are no BGP.
 	garbageSize = 10_000
 	// checkFailed is the exit code of netctl check when something is wrong.
 	checkFailed = 9
@@ -182,7 +182,7 @@ func (s story) garbage(network, from string) {
 	}
 }
 
-// isNamed waits until inspection, check and the node's log name a neighbour without a session, and why there is none.
+// isNamed waits until inspection, check and the node's log name a neighbour without a session, and the reason.
 func (s story) isNamed(b badNeighbour) {
 	s.Helper()
 	node := s.bed.Nodes[0]

@@ -33,7 +33,7 @@ func bridgedNetworks(s story) {
 	// An announcement reaches other pods only where ARP is not answered by proxy.
 	_, err = blue[1].Run(s.ctx, "sysctl", "-qw", "net.ipv4.conf.eth0.arp_accept=1")
 	s.must(err)
-	listener, speaker := blue[1], blue[2] // which may still end a conversation of before: hence more than one try
+	listener, speaker := blue[1], blue[2] // which may still end an earlier conversation: hence more than one try
 	s.soon(shortly, func() error {
 		s.forget(listener)
 		s.announce(speaker)
@@ -44,7 +44,7 @@ func bridgedNetworks(s story) {
 		return nil
 	})
 
-	// blue2 takes no datagrams from the others: neither direct nor flooded ones.
+	// blue2 accepts no datagrams from the others: neither direct nor flooded ones.
 	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: forgeries, red[0]: 0, red[1]: 0})
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
 	s.soon(shortly, func() error { return isGuarded(s.ctx, blue[0], blue[2]) })
@@ -73,9 +73,8 @@ func bridgedNetworks(s story) {
 	s.broadcast(blue[0], map[*testbed.Pod]int{blue[1]: forgeries, blue[2]: 0, red[0]: 0, red[1]: 0})
 }
 
-// lans makes a network of the same addresses in two tenants, three pods in the
-// one, on three nodes, and two in the other. The last of the three has a policy
-// without rules.
+// lans makes a network with the same addresses in two tenants, three pods in the first, on three nodes, and two in
+// the other. The last of the three has a policy without rules.
 func (s story) lans() (blue, red []*testbed.Pod) {
 	s.Helper()
 	for _, tenant := range []string{"blue", "red"} {
@@ -102,7 +101,7 @@ func (s story) reachByIPv6(pods []*testbed.Pod) {
 	}
 }
 
-// ipv6Of is the address that a pod has.
+// ipv6Of returns a pod's IPv6 address.
 func (s story) ipv6Of(p *testbed.Pod) netip.Addr {
 	s.Helper()
 	out, err := p.Run(s.ctx, "ip", "-6", "-br", "address", "show", "dev", "eth0", "scope", "global")
@@ -114,7 +113,7 @@ func (s story) ipv6Of(p *testbed.Pod) netip.Addr {
 	return netip.MustParsePrefix(fields[2]).Addr()
 }
 
-// broadcast sends datagrams to everybody and compares how many the pods take.
+// broadcast sends broadcast datagrams and compares how many the pods receive.
 func (s story) broadcast(from *testbed.Pod, want map[*testbed.Pod]int) {
 	s.Helper()
 	before := map[*testbed.Pod]int{}

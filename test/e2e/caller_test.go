@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// caller makes and removes a tenant again and again. It knows all netmasters: a call that gets no answer, or that
-// a netmaster could not pass on (502, 503), is made again at the next one, as docs/security.md has it, and so it
-// is not told whether the first was carried out.
+// caller creates and deletes a tenant repeatedly. It knows all netmasters: a call without an answer, or that a
+// netmaster could not forward (502, 503), is repeated at the next one, as in docs/security.md, so the outcome of
+// the first is unknown.
 type caller struct {
 	http  *http.Client
 	urls  []string // of netmasters
@@ -28,7 +28,7 @@ type caller struct {
 
 	mu     sync.Mutex
 	calls  int
-	again  int // attempts that another netmaster made good
+	again  int // attempts that succeeded at another netmaster
 	failed []string
 }
 
@@ -36,7 +36,7 @@ type caller struct {
 // is busy.
 const callLimit = 30 * time.Second
 
-// caller begins the calls, from a node, of one tenant; they end with the test.
+// caller starts the calls, from a node, for one tenant; they end with the test.
 func (s story) caller(from *testbed.Node, scheme string, known *x509.CertPool, token, tenant string) *caller {
 	s.Helper()
 	c := &caller{token: token, path: "/api/v1/tenants/" + tenant + "/", body: `{"tenantName":"` + tenant + `"}`, http: &http.Client{Timeout: 10 * time.Second,
@@ -116,14 +116,14 @@ func (c *caller) ask(ctx context.Context, url, method, path, body string) (code 
 	return resp.StatusCode, err
 }
 
-// soFar is what has become of the calls.
+// soFar returns the number of calls, of repeated ones, and the failures.
 func (c *caller) soFar() (calls, again int, failed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls, c.again, c.failed
 }
 
-// served tells why a request is not carried out.
+// served returns why a request is not carried out.
 func (c *caller) served(url string) error {
 	_, err := c.ask(context.Background(), url, http.MethodGet, "/api/v1/tenants/default/", "")
 	return err
@@ -151,7 +151,7 @@ func (s story) goesOn(c *caller) {
 	})
 }
 
-// authorityOf is what servers of a cluster with authorities are known by, as a netmaster's machine has it.
+// authorityOf returns the CA of a cluster's servers, from a netmaster's machine.
 func (s story) authorityOf(n *testbed.Node) *x509.CertPool {
 	s.Helper()
 	text, err := n.Run(s.ctx, "cat", "/var/lib/contiv/pki/api-ca.crt")
@@ -163,7 +163,7 @@ func (s story) authorityOf(n *testbed.Node) *x509.CertPool {
 	return known
 }
 
-// login gives the token of a session.
+// login returns the token of a session.
 func (s story) login(n *testbed.Node, known *x509.CertPool, name, password string) string {
 	s.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, TLSClientConfig: &tls.Config{RootCAs: known}, DisableKeepAlives: true}}

@@ -34,7 +34,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 	}
 	startDaemons(t, ctx, bed, "--log-level", "DEBUG")
 
-	var pin string // of the cluster's authorities
+	var pin string // of the cluster's CAs
 	secrets := map[string]string{"password of the sessions": canary(), "password": canary()}
 	for _, role := range []string{"master", "node"} {
 		token, err := other.Run(ctx, "cat", "/run/contiv/token-"+role)
@@ -50,7 +50,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 	}
 	s.established()
 	s.user(other, pin, secrets)
-	s.must(founder.Netplugin().Kill()) // a next one reads them again
+	s.must(founder.Netplugin().Kill()) // its successor reads them again
 	s.must(founder.StartNetplugin("--log-level", "DEBUG"))
 	s.must(founder.WaitReady(ctx))
 	s.established()
@@ -98,7 +98,7 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 
 func canary() string { return "canary" + rand.Text()[:20] }
 
-// secretOf is the secret part of a token.
+// secretOf returns the secret part of a token.
 func secretOf(token string) string {
 	parts := strings.FieldsFunc(strings.TrimSpace(token), func(r rune) bool { return r == '_' || r == '.' })
 	if len(parts) < 3 {

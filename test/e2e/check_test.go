@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// whatIsBrokenIsNamed breaks what the node of a pod has of others: its name servers, and its cable, and with that its
-// session with the router outside.
+// whatIsBrokenIsNamed breaks what the node of a pod gets from others: its name servers, and its cable, and with
+// that its session with the external router.
 func (s story) whatIsBrokenIsNamed(pod *testbed.Pod) {
 	s.Helper()
 	node := pod.Node
@@ -43,7 +43,7 @@ func (s story) whatIsBrokenIsNamed(pod *testbed.Pod) {
 	s.checksAll()
 }
 
-// checksAll expects that netctl soon finds all well, and has looked at what the story breaks.
+// checksAll expects that netctl soon reports no fault, and has checked what the story breaks.
 func (s story) checksAll() {
 	s.Helper()
 	s.soon(shortly, func() error {
@@ -94,7 +94,7 @@ func (s story) checks(n *testbed.Node, what string, well bool, says ...string) {
 	})
 }
 
-// whatIsWrongHereIsNamed makes faults of a node one after the other, and mends each when netctl has named it.
+// whatIsWrongHereIsNamed makes faults of a node one after the other, and repairs each when netctl has named it.
 func whatIsWrongHereIsNamed(s story) {
 	s.tenant("blue")
 	s.network("blue", "front", "10.1.1.0/24")
@@ -149,7 +149,7 @@ END`), host("nft delete table netdev firewall")},
 	s.soon(shortly, func() error { return reaches(s.ctx, pod, peer) })
 }
 
-// endpointOf is the record of a pod's endpoint.
+// endpointOf returns the record of a pod's endpoint.
 func (s story) endpointOf(etcd *clientv3.Client, pod *testbed.Pod) (record mastercfg.CfgEndpointState) {
 	s.Helper()
 	got, err := etcd.Get(s.ctx, mastercfg.EndpointPrefix, clientv3.WithPrefix())
@@ -163,7 +163,7 @@ func (s story) endpointOf(etcd *clientv3.Client, pod *testbed.Pod) (record maste
 	return record
 }
 
-// allIsWell tells what netctl finds wrong.
+// allIsWell returns the faults that netctl finds.
 func (s story) allIsWell() error {
 	out, err := s.bed.Netctl(s.ctx, "check")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// picture is all that netplugin may touch on a node.
+// picture prints all that netplugin may change on a node.
 const picture = `
 echo "# switch"; ovs-vsctl --timeout=10 show | grep -v ovs_version
 for t in bridge port interface; do ovs-vsctl --timeout=10 --columns=name,external_ids,other_config list $t | sort; done
@@ -103,14 +103,14 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	}
 }
 
-// The host and the router it leaves by.
+// The host and the router of its egress.
 const (
 	hostUplink4, hostRouter4 = "203.0.113.5", "203.0.113.254"
 	hostUplink6, hostRouter6 = "2001:db8:113::5", "2001:db8:113::fe"
 )
 
-// hostOnUplink gives a host addresses on its first uplink, and all its ways out. The router outside knows
-// that external addresses of services are there.
+// hostOnUplink gives a host its addresses on its first uplink, and all its routes. The external router has routes
+// to the external addresses of services by it.
 func (s story) hostOnUplink(n *testbed.Node) {
 	s.Helper()
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
@@ -129,7 +129,7 @@ ip -6 route add default via `+hostRouter6+` dev eth1 metric 50`)
 	s.must(err)
 }
 
-// servedOutside expects answers at ports of services, asked for by the router outside.
+// servedOutside expects answers to the external router at ports of services.
 func (s story) servedOutside(at ...string) {
 	s.Helper()
 	s.soon(shortly, func() error {

@@ -10,13 +10,13 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// clockRight is how long it may take until a cluster serves after its clocks were set: certificates are looked at
+// clockRight is how long it may take until a cluster serves after its clocks were set: certificates are checked
 // each minute.
 const clockRight = 150 * time.Second
 
 // TestLongAClusterServesAfterItsClocksWereSet sets the clocks of running daemons of a closed cluster ahead by more
-// than certificates last, of all, or of the leader's machine or a node alone, and right again: what was signed
-// meanwhile begins in days or years. Pods go on.
+// than the life of certificates, of all, or of the leader's machine or a node alone, and right again: certificates
+// signed meanwhile begin in days or years. Pods go on.
 func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 	testkit.TakesLong(t)
 	const day = 24 * time.Hour
@@ -30,7 +30,7 @@ func TestLongAClusterServesAfterItsClocksWereSet(t *testing.T) {
 	report := s.whileFlowing([]flow{{name: "old", from: here, to: there.IP}, {name: "fresh", from: there, to: here.IP, fresh: true}}, func() {
 		for i, set := range []struct {
 			ahead map[int]time.Duration // by node
-			agree bool                  // so that all go on
+			agree bool                  // so that all work
 		}{
 			{map[int]time.Duration{0: 10 * day, 1: 10 * day, 2: 10 * day}, true},
 			{nil, true},

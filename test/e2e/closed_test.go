@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// serverOutside is the address of a machine that is no node, with servers: a network
-// namespace behind the host.
+// serverOutside makes a machine that is no node, with servers, and returns its address: a network namespace behind
+// the host.
 func (s story) serverOutside(host *testbed.Node, tcp, udp string) string {
 	s.Helper()
 	const address = "203.0.113.2"
@@ -34,7 +34,7 @@ ip -n world link set lo up`)
 	return address
 }
 
-// answering tells what differs from: all of these answer a pod, and none of those.
+// answering returns an error unless all of these answer a pod, and none of those.
 func answering(ctx context.Context, pod *testbed.Pod, these, those []string) error {
 	out, err := pod.Run(ctx, pod.Probe(), "reach", "-wait", "2s", "-tcp", strings.Join(slices.Concat(these, those), ","))
 	if err != nil {
@@ -57,10 +57,10 @@ func answering(ctx context.Context, pod *testbed.Pod, these, those []string) err
 	return nil
 }
 
-// timeout is how timeout(1) ends when nothing has answered: not even a refusal.
+// timeout is the exit code of timeout(1) without any answer: not even a refusal.
 const timeout = "124"
 
-// dialled tells how connecting to each address/port ended.
+// dialled returns the exit codes of connecting to each address/port.
 func dialled(s story, pod *testbed.Pod, targets ...string) (ends []string) {
 	s.Helper()
 	out, err := pod.Run(s.ctx, append([]string{"bash", "-c", `
@@ -87,8 +87,8 @@ for port in 4789 4790 6081 8472 4791; do
 	nft add rule inet seen in udp dport "$port" ip saddr "$1" counter
 done`
 
-// controlIsClosed expects a pod not to reach what controls the cluster, nor the tunnels,
-// on its own host and on another one, and to reach what is beside it.
+// controlIsClosed expects that a pod reaches neither the control plane nor the tunnels, on its own host and on
+// another one, but the ports beside them.
 func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 	s.Helper()
 	s.soon(shortly, func() error {
@@ -98,7 +98,7 @@ func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 		return nil
 	})
 	for _, n := range s.bed.Nodes {
-		// A pod is its private address to its own host, and its host to others.
+		// A pod has its private address at its own host, and its host's at others.
 		sender := pod.Node.MgmtIP
 		if n == pod.Node {
 			sender = "172.19.0.0/16"

@@ -20,7 +20,7 @@ var losses = []struct {
 	what   string
 	inside bool   // of the pod; else on the node
 	script string // $1: the host's end of the link
-	named  string // what CHECK has to say
+	named  string // in CHECK's error
 }{
 	{"the default route", true, "ip route del default", "route"},
 	{"the address", true, "ip addr flush dev eth0", "address"},

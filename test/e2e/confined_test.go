@@ -53,7 +53,7 @@ func TestLongStoriesOfDaemonsInTheSandboxOfTheirUnits(t *testing.T) {
 	}
 }
 
-// nothingWasRefused looks into the logs of the daemons for what the kernel did not let them do.
+// nothingWasRefused looks for refusals of the kernel in the logs of the daemons.
 func nothingWasRefused(t *testing.T, bed *testbed.Bed) {
 	t.Helper()
 	for _, n := range bed.Nodes {
@@ -73,7 +73,7 @@ func nothingWasRefused(t *testing.T, bed *testbed.Bed) {
 	}
 }
 
-// confined tells what is wrong with how a daemon runs.
+// confined returns how a daemon's process differs from the wanted one.
 func confined(n *testbed.Node, daemon string, want []string) error {
 	process := n.Netmaster()
 	if daemon == "netplugin" {

@@ -15,7 +15,7 @@ var corruptionChapters = []chapter{
 	{"a pod whose record was corrupted is back when the record is", aRecordIsCorrupted},
 }
 
-// nonsense are values that are not what their keys promise.
+// nonsense are values that do not fit their keys.
 var nonsense = map[string]string{
 	"/contiv.io/state/nets/junk.blue":        `{"id":"junk.blue","subnetLen":"many"`,
 	"/contiv.io/state/eps/front.blue-junk":   `["not", "an", "endpoint"]`,
@@ -67,7 +67,7 @@ func corruptValues(s story) {
 	s.soon(shortly, func() error { return reports(successor, "netmaster", unreadable...) })
 }
 
-// reports tells which keys a daemon of a node has not complained about.
+// reports returns an error for keys that a daemon of a node has not complained about.
 func reports(n *testbed.Node, daemon string, keys ...string) error {
 	log, err := os.ReadFile(n.LogFile(daemon))
 	if err != nil {
@@ -111,7 +111,7 @@ func aRecordIsCorrupted(s story) {
 	})
 }
 
-// newKey is the first key of a listing that an earlier one has not.
+// newKey returns the first key of a list that an earlier one lacks.
 func newKey(before, after string) string {
 	for line := range strings.Lines(after) {
 		if key, _, _ := strings.Cut(line, " "); !strings.Contains(before, key) {

@@ -16,10 +16,10 @@ var counterChapters = []chapter{
 	{"what rules decided and endpoints sent and received is told by agents and netctl alike, and survives the agents", trafficIsCounted},
 }
 
-// pings is how many are sent each time.
+// pings is the number of pings sent each time.
 const pings = 20
 
-// counts is what agents tell at /inspect/counters.
+// counts is the answer of agents at /inspect/counters.
 type counts struct {
 	Rules     map[string]contivmodel.RuleCounters
 	Endpoints map[string]contivmodel.EndpointCounters
@@ -35,7 +35,7 @@ func trafficIsCounted(s story) {
 	}
 	from := s.pod(0, "from", "blue", "front", "")
 	open, shut := s.pod(1, "open", "blue", "front", "open"), s.pod(1, "shut", "blue", "front", "shut")
-	s.soon(shortly, func() error { // the first packet to a node may be lost; pings are to be counted
+	s.soon(shortly, func() error { // the first packet to a node may be lost; all pings have to be counted
 		out, err := from.Run(s.ctx, from.Probe(), "reach", "-wait", "1s", "-tcp", net.JoinHostPort(shut.IP.String(), tcpPort))
 		if err == nil && !strings.Contains(out, shut.Name) {
 			err = fmt.Errorf("%s does not reach %s: %s", from.Name, shut.Name, out)
@@ -64,7 +64,7 @@ func trafficIsCounted(s story) {
 	}
 }
 
-// ping sends pings and tells how many were answered.
+// ping sends pings and returns how many were answered.
 func (s story) ping(from, to *testbed.Pod) int {
 	s.Helper()
 	out, err := from.Run(s.ctx, "sh", "-c", fmt.Sprintf("ping -c %d -i 0.01 -W 1 -n %s || true", pings, to.IP))

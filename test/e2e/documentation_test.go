@@ -46,8 +46,7 @@ func TestTheNodeByHandOfTheDocumentationWorks(t *testing.T) {
 	}
 }
 
-// runHere runs a command at the top of the tree, where pages assume their reader, and
-// shows what it says.
+// runHere runs a command at the top of the tree, where pages assume their reader, and logs its output.
 func runHere(t *testing.T, args ...string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -14,7 +14,7 @@ var entranceChapters = []chapter{
 	{"a host, and who comes in by it, reaches a service whose providers are on any node, by IPv4 and IPv6", hostsReachAService},
 }
 
-// Where the service of this story is reached.
+// Addresses of the service of this story.
 const (
 	outsideVIP, outsideVIP6     = "198.51.100.80", "2001:db8:80::1"
 	tcpNodePort, udpNodePort    = "30080", "30007"
@@ -76,14 +76,14 @@ func hostsReachAService(s story) {
 	everybody("distant", "local")
 	s.servedBy([]*testbed.Pod{local}, "distant", "local")
 
-	// Netplugin need not be there, and finds things as they are.
+	// Netplugin need not run, and accepts the state that it finds.
 	s.must(near.Netplugin().Kill())
 	everybody("distant", "local")
 	s.must(near.StartNetplugin())
 	s.must(near.WaitReady(s.ctx))
 	everybody("distant", "local")
 
-	// By an infra network the host is an endpoint of the tenant, and so a client as others.
+	// In an infra network the host is an endpoint of the tenant, and so a client like others.
 	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1", "network rm -t blue contivh1")
 	s.soon(shortly, func() error {
 		return answeredBy(fromHost(near), at(serviceVIP, tcpPort, echoPort), []string{"distant", "local"})
@@ -101,8 +101,8 @@ func hostsReachAService(s story) {
 	s.pings(near, outsideVIP)
 }
 
-// worldHasIPv6 gives the machine outside, behind the host, an address of IPv6 as well, and the host as its way to
-// others.
+// worldHasIPv6 gives the machine outside, behind the host, an IPv6 address as well, and default routes by the
+// host.
 func (s story) worldHasIPv6(host *testbed.Node) {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `

@@ -90,7 +90,7 @@ func (s story) legIs(n *testbed.Node, leg, state string) {
 	})
 }
 
-// activeLeg is the leg that carries what the bond sends.
+// activeLeg returns the leg that carries the bond's packets.
 func (s story) activeLeg(n *testbed.Node) string {
 	s.Helper()
 	out := s.bond(n)

@@ -32,7 +32,7 @@ const (
 	stormRounds = 3
 )
 
-// Meters by what they guard: the number of each is one of these, and that of the port.
+// Meters by what they guard: the number of each is the sum of one of these and the port's.
 const (
 	ofAnswers = 0
 	ofNames   = 196_864
@@ -103,7 +103,8 @@ func (s story) flooded() flooded {
 	return f
 }
 
-// goesOn expects that all is as before a flood: pods reach each other, agents are ready, and nothing waits to be read.
+// goesOn expects the state before a flood: pods reach each other, agents are ready, and no packet waits to be
+// read.
 func (f flooded) goesOn() {
 	f.Helper()
 	f.reachEachOther(shortly, f.flooder, f.taker, f.neighbour, f.far)
@@ -113,7 +114,7 @@ func (f flooded) goesOn() {
 	}
 }
 
-// nothingWaits tells which sockets of a node have something to read: its switch's, its name server's.
+// nothingWaits returns an error for a socket of a node with unread packets: its switch's, its name server's.
 func (f flooded) nothingWaits(n *testbed.Node) error {
 	const sockets = "ss -0uw -anHO; ip netns exec contiv-dns-vxlan ss -u -anHO"
 	out, err := n.Run(f.ctx, "sh", "-ec", sockets)
@@ -165,7 +166,7 @@ func (f flooded) costsNothing(k guardedFlood) {
 	f.Errorf("beside %s about %s the neighbour loses %s", k.kind, k.to, strings.Join(compared, "; "))
 }
 
-// lostBeside is what the neighbour loses while the flooder sends.
+// lostBeside returns the neighbour's losses while the flooder sends.
 func (f flooded) lostBeside(kind, to string) int {
 	f.Helper()
 	r := f.during(f.neighbour, f.far, func() {
@@ -203,10 +204,10 @@ func (f flooded) dropped(k guardedFlood, port int) int {
 	return packets
 }
 
-// meterBand finds what a meter has dropped.
+// meterBand finds the drops of a meter.
 var meterBand = regexp.MustCompile(`\n\s*0: packet_count:(\d+)`)
 
-// portOf is the number of a pod's port at the switch.
+// portOf returns the number of a pod's port at the switch.
 func (f flooded) portOf(pod *testbed.Pod) int {
 	f.Helper()
 	id, _ := f.endpointCounts(pod)

@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// lives are how long a netmaster lives that is killed on its way into a cluster: from before it has
-// read its flags until it serves.
+// lives are the lifetimes of netmasters that are killed on their way into a cluster: from before the flags are
+// read until it serves.
 var lives = []time.Duration{20, 60, 120, 200, 300, 450, 700, 1000, 1500}
 
-// TestLongNetmastersAreKilledWhileTheyFoundAStore kills the netmaster that founds a store, and then those that enter it,
-// again and again, ever later. At last each of them has a member with a vote.
+// TestLongNetmastersAreKilledWhileTheyFoundAStore kills the netmaster that founds a store, and then those that
+// enter it, repeatedly, ever later. In the end each of them has a member with a vote.
 func TestLongNetmastersAreKilledWhileTheyFoundAStore(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true})

@@ -30,7 +30,7 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 				s.must(s.reachesNetmastersOnly(n))
 			}
 			for _, n := range bed.Nodes {
-				s.soon(time.Minute, func() error { // each looks at the registry, the last time up to 20 s ago
+				s.soon(time.Minute, func() error { // each reads the registry, the last time up to 20 s ago
 					known, err := n.Run(s.ctx, "cat", "/var/lib/contiv/pki/netmasters")
 					if err == nil && strings.Count(known, "https://") != 2 {
 						err = fmt.Errorf("netmasters that %s knows beside the first: %q", n.Name, known)

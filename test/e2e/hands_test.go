@@ -25,7 +25,7 @@ var changes = []struct{ what, script string }{
 
 func handChanges(s story) {
 	front, back := s.guarded()
-	port := s.hostPort(front.Node) // of the only pod there yet
+	port := s.hostPort(front.Node) // of the only pod so far
 	one, other := s.bystanders()
 	s.isGuardedAgain(front, back)
 	for _, c := range changes {
@@ -38,7 +38,7 @@ func handChanges(s story) {
 	}
 }
 
-// bystanders are two pods of another tenant on the first node.
+// bystanders makes two pods of another tenant on the first node.
 func (s story) bystanders() (one, other *testbed.Pod) {
 	s.Helper()
 	s.tenant("red")
@@ -48,7 +48,7 @@ func (s story) bystanders() (one, other *testbed.Pod) {
 	return one, other
 }
 
-// hostPort is the host's end of the link of the only pod on a node.
+// hostPort returns the host's end of the link of the only pod on a node.
 func (s story) hostPort(n *testbed.Node) string {
 	s.Helper()
 	links, err := n.PodLinks(s.ctx)

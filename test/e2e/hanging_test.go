@@ -104,8 +104,7 @@ func (s story) others(living, doomed *testbed.Pod) {
 	}
 }
 
-// addUntilItSucceeds does what a kubelet does: it repeats an ADD that has
-// failed, here once there is hope.
+// addUntilItSucceeds acts like a kubelet: it repeats a failed ADD, here once hope is closed.
 func addUntilItSucceeds(ctx context.Context, pod *testbed.Pod, hope <-chan struct{}, refused chan<- error) error {
 	err := pod.Attach(ctx)
 	if err == nil {

@@ -75,8 +75,8 @@ func hostsJoinANetwork(s story) {
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 }
 
-// hostsJoinTwoNetworks has hosts in contivh1 and in an infra network of another name, which the first one's gateway
-// could lead to as well.
+// hostsJoinTwoNetworks has hosts in contivh1 and in an infra network of another name, to which the first one's
+// gateway could forward as well.
 func hostsJoinTwoNetworks(s story) {
 	const network = "contivVxGW"
 	s.tenant("blue")
@@ -141,8 +141,7 @@ func (s story) reachesHosts(from interface {
 	}
 }
 
-// isClosedTo expects that a pod does not get at what controls the cluster by the addresses that hosts have in the
-// infra network.
+// isClosedTo expects that a pod does not reach the control plane by the hosts' addresses in the infra network.
 func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
@@ -155,7 +154,7 @@ func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	}
 }
 
-// hostAddress is a host's address in an infra network, of a version of IP as ip(8) has it.
+// hostAddress returns a host's address in an infra network, of an IP family in ip(8)'s notation.
 func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr {
 	s.Helper()
 	var address netip.Addr
@@ -175,7 +174,7 @@ func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr 
 	return address
 }
 
-// hostReaches tells what keeps a host from reaching a pod.
+// hostReaches returns why a host does not reach a pod.
 func hostReaches(ctx context.Context, from *testbed.Node, to *testbed.Pod) error {
 	return hostReachesAt(ctx, from, to, to.IP)
 }
@@ -192,7 +191,7 @@ func hostReachesAt(ctx context.Context, from *testbed.Node, to *testbed.Pod, add
 	return nil
 }
 
-// pinged tells what keeps a machine from reaching an address.
+// pinged returns why a machine does not reach an address.
 func pinged(ctx context.Context, run func(context.Context, ...string) (string, error), address netip.Addr) error {
 	_, err := run(ctx, "ping", "-c1", "-W1", "-n", "-q", address.String())
 	return err
@@ -293,8 +292,8 @@ func theHostForwardsIPv6(s story) {
 	}
 }
 
-// labBehind makes a network namespace behind a host until the story is over, and says how what it sends is matched, of
-// each version of IP.
+// labBehind makes a network namespace behind a host until the story is over, and returns the matches of its
+// packets, for each IP family.
 func (s story) labBehind(host *testbed.Node) [2]string {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `

@@ -55,8 +55,8 @@ ovs-vsctl --timeout=10 list bridge br-theirs | grep -v status; ovs-ofctl --no-st
 	withoutTheirs = `ovs-vsctl --timeout=10 del-br br-theirs; ip link delete theirs; nft delete table ip contiv`
 )
 
-// somebodyChangesTheHost damages what is ours, with an agent and without, and looks
-// whether it is set right before anybody would have looked anyway.
+// somebodyChangesTheHost damages our configuration of the host, with an agent and without, and expects that it is
+// restored before the next audit.
 func somebodyChangesTheHost(s story) {
 	s.tenant("blue")
 	s.network("blue", "front", "10.1.1.0/24")
@@ -104,16 +104,16 @@ func somebodyChangesTheHost(s story) {
 	}
 }
 
-// soonerThanAudits is less than the time between two looks at the host and the switch.
+// soonerThanAudits is less than the time between two audits of the host and the switch.
 const soonerThanAudits = 20 * time.Second
 
-// ownPicture is what is ours on a host, without counters and numbers that may change.
+// ownPicture prints our configuration of a host, without counters and numbers that may change.
 const ownPicture = `
 nft --stateless --terse list table inet contiv; nft --stateless list set inet contiv control-ports; nft --stateless list table netdev contiv || echo none
 for i in contivh0 contivh1; do ip -o link show $i | grep -o 'mtu.*' | sed 's/ qlen.*link/ link/'; ip -o -4 address show $i | sed 's/^[0-9]*://'; ip route show dev $i; done
 sysctl net.ipv4.ip_forward`
 
-// hostIsWhole tells what of ours does not work on a host.
+// hostIsWhole returns what does not work of our configuration of a host.
 func (s story) hostIsWhole(host *testbed.Node, pod *testbed.Pod, outside netip.Addr) error {
 	if err := pinged(s.ctx, pod.Run, outside); err != nil {
 		return fmt.Errorf("the way out: %w", err)

@@ -48,8 +48,7 @@ func foreignPages(s story) {
 	}
 }
 
-// from sends a request as a browser does for a page of some site: as text, so
-// that it need not ask before.
+// from sends a request as a browser does for a page of some site: as text, so that no preflight is needed.
 func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) (answer, error) {
 	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(r.body))
@@ -67,7 +66,7 @@ func (r request) from(ctx context.Context, n *testbed.Node, url, origin string) 
 	return answer{res.StatusCode, string(text)}, err
 }
 
-// slowTime is how long answers are read, at a byte a second; meanwhile others ask slowAsks times.
+// slowTime is how long answers are read, at a byte a second; meanwhile others send slowAsks requests.
 const (
 	slowTime = 6 * time.Second
 	slowAsks = 12
@@ -86,7 +85,7 @@ func slowReaders(s story) {
 	}
 }
 
-// besideSlow tells how long others wait at most while clients read slowly. Pods are called so, and a number.
+// besideSlow returns the longest wait of other clients while some read slowly. Names of pods begin with pods.
 func (s story) besideSlow(pods string) (longest time.Duration) {
 	s.Helper()
 	n := s.leader()
@@ -132,7 +131,7 @@ func (s story) besideSlow(pods string) (longest time.Duration) {
 
 // readSlowly expects an answer, and reads it a byte a second.
 func readSlowly(conn net.Conn, path string) error {
-	for began := time.Now(); time.Since(began) < slowTime; <-time.After(time.Second) { // the pace is what is tried out
+	for began := time.Now(); time.Since(began) < slowTime; <-time.After(time.Second) { // the pace is under test
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

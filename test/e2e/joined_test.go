@@ -10,7 +10,7 @@ import (
 )
 
 // Netmasters and nodes join with tokens, without a file that is copied by hand; when the
-// leader is killed, the next one has the authorities, and pods are attached over TLS as before.
+// leader is killed, the next one has the CAs, and pods are attached over TLS as before.
 func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 	t.Parallel()
 	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true})

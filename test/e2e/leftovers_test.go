@@ -40,9 +40,8 @@ func TestABedThatIsClosedInTheMiddleOfWorkLeavesNothing(t *testing.T) {
 	}
 }
 
-// tracesOf lists the processes that see mounts from the directory of a bed, as
-// everything on its nodes does, and the directory. Links go with the last
-// process of their namespace.
+// tracesOf lists the directory of a bed, and the processes with mounts from it, as all processes on its nodes
+// have. Links are removed with the last process of their namespace.
 func tracesOf(t *testing.T, bed *testbed.Bed) (traces []string) {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")

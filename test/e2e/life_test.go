@@ -29,7 +29,7 @@ type life struct {
 	heard                    []*atomic.Int64 // lines about the tenant, by watch
 }
 
-// live begins it; pods and endpoints are in a network that is there.
+// live starts it; pods and endpoints are in an existing network.
 func (s story) live(tenant, network string) *life {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.ctx)
@@ -65,15 +65,15 @@ func (s story) live(tenant, network string) *life {
 	return l
 }
 
-// Pauses between two turns of what is repeated leave the processors to the switches: with three netmasters
-// they are 50 endpoints a second, and two pods.
+// Pauses between two turns leave the processors to the switches: with three netmasters they are 50 endpoints a
+// second, and two pods.
 const (
 	endpointPause = 60 * time.Millisecond
 	podPause      = 500 * time.Millisecond
 	tenantPause   = 500 * time.Millisecond
 )
 
-// repeat does something again and again, and counts how often it was done.
+// repeat calls do repeatedly, and counts the calls.
 func (l *life) repeat(ctx context.Context, pause time.Duration, done *atomic.Int64, do func(count int) error) {
 	pace := time.NewTicker(pause)
 	defer pace.Stop()
@@ -124,7 +124,7 @@ func (l *life) watch(ctx context.Context, root *http.Client, name string, heard 
 func (l *life) end(s story) {
 	s.Helper()
 	before := l.tenants.Load()
-	s.soon(shortly, func() error { // what was done until now arrives
+	s.soon(shortly, func() error { // earlier changes arrive
 		if len(l.failed) > 0 {
 			return nil // a watch may have ended; the failure is reported below
 		}

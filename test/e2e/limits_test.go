@@ -23,7 +23,7 @@ const (
 	twentyMbps = 20 * 1024 * 1024 / 1000
 )
 
-// aProfileLimits looks at packets of both versions of IP, where they arrive and on their way between nodes.
+// aProfileLimits looks at packets of both IP families, where they arrive and on their way between nodes.
 func aProfileLimits(s story, l landscape) {
 	s.lan(l, dualStack)
 	s.netctlForNow("netprofile create -t blue --bandwidth 10Mbps --dscp 46 slow", "netprofile rm -t blue slow")
@@ -34,7 +34,7 @@ func aProfileLimits(s story, l landscape) {
 
 	s.loses(func() streamReport {
 		return s.during(beside, peer, func() { s.flows(limited, peer, tenMbps) })
-	}, func(r streamReport) int { return r.Sent / 100 }) // of any flood, a busy machine drops one or the other packet
+	}, func(r streamReport) int { return r.Sent / 100 }) // a busy machine may drop some packets of any flood
 	s.flows(peer, limited, tenMbps)
 	s.isUnlimited(beside, peer, tenMbps)
 
@@ -75,16 +75,16 @@ func aProfileLimits(s story, l landscape) {
 	s.isUnlimited(limited, peer, twentyMbps)
 }
 
-// A short flood is larger than the smaller burst of the story and smaller than the larger one, and so fast that the rate
-// alone lets pass little of it.
+// A short flood is larger than the smaller burst of the story and smaller than the larger one, and too fast for
+// the rate alone to let much of it pass.
 const (
 	floodTime = 120 * time.Millisecond
 	floodRate = 60_000 // kbit/s
 	floodSize = 1400   // bytes of a datagram
 )
 
-// passesAtOnce expects that a full bucket of so many bytes lets a short flood pass, and nothing of it beyond that
-// but by the rate, in kbit/s. Changed meters have full ones, which is what fill has them be.
+// passesAtOnce expects that a full bucket of so many bytes lets that much of a short flood pass, and beyond it
+// only the rate, in kbit/s. Changed meters have full buckets, which fill uses.
 func (s story) passesAtOnce(from, to *testbed.Pod, burst int, rate float64, fill func()) {
 	s.Helper()
 	var sent int
@@ -107,7 +107,7 @@ func (s story) passesAtOnce(from, to *testbed.Pod, burst int, rate float64, fill
 	}
 }
 
-// withoutLossOfBoth is withoutLoss for both versions of IP.
+// withoutLossOfBoth is withoutLoss for both IP families.
 func (s story) withoutLossOfBoth(from, to *testbed.Pod, happens func()) {
 	s.Helper()
 	flows := []flow{{name: "IPv4", from: from, to: to.IP}, {name: "IPv6", from: from, to: s.ipv6Of(to)}}
@@ -118,7 +118,7 @@ func (s story) withoutLossOfBoth(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// flows expects that what one pod floods another with arrives at a rate, by both versions of IP.
+// flows expects that a flood from one pod to another arrives at a rate, in both IP families.
 func (s story) flows(from, to *testbed.Pod, want float64) {
 	s.Helper()
 	for _, address := range []netip.Addr{to.IP, s.ipv6Of(to)} {
@@ -126,15 +126,15 @@ func (s story) flows(from, to *testbed.Pod, want float64) {
 	}
 }
 
-// isUnlimited expects that one pod can send another more than a limit lets pass.
-// What is offered is not much more, so that a busy machine can do it.
+// isUnlimited expects that one pod can send another more than a limit lets pass. The offered rate is not much
+// higher, so that a busy machine reaches it.
 func (s story) isUnlimited(from, to *testbed.Pod, limit float64) {
 	s.Helper()
 	s.arrives(from, to, to.IP, 1.5*limit, func(rate float64) bool { return rate > 1.15*limit })
 }
 
-// arrives floods a pod from another one, at one of its addresses, and expects that soon, when the burst
-// is over, a second's rate of what arrives is right. Rates are in kbit/s.
+// arrives floods a pod from another one, at one of its addresses, and expects that soon, after the burst, the rate
+// of arrivals in a second is right. Rates are in kbit/s.
 func (s story) arrives(from, to *testbed.Pod, address netip.Addr, offered float64, right func(rate float64) bool) {
 	s.Helper()
 	flood, err := from.Start("flood-"+from.Name, from.Probe(), "flood", "-rate", fmt.Sprint(int(offered)), "-to", netip.AddrPortFrom(address, 9).String())
@@ -159,7 +159,7 @@ func (s story) arrives(from, to *testbed.Pod, address netip.Addr, offered float6
 	})
 }
 
-// arrival is how many bytes have come in at a pod's interface by a time.
+// arrival is the number of bytes received at a pod's interface at a time.
 type arrival struct {
 	bytes int
 	at    time.Duration
@@ -174,8 +174,8 @@ func (s story) arrived(pod *testbed.Pod) (a arrival) {
 	return a
 }
 
-// marked expects that soon all of a hundred datagrams for a port that come in at a link of a pod, or of a node,
-// have a mark.
+// marked expects that soon all of a hundred datagrams to a port have a mark when they arrive at a link of a pod,
+// or of a node.
 func (s story) marked(at interface {
 	Run(context.Context, ...string) (string, error)
 }, dscp, link, port string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Ports of the services whose flows are counted: of every one, and on nodes.
+// Ports of the services with counted flows: of every service, and on nodes.
 const (
 	lasting     = " -p " + tcpPort + ":80:TCP -p " + echoPort + ":7:UDP -p " + echoPort + ":7:TCP"
 	onNodes     = " -n " + tcpNodePort + ":" + tcpPort + ":TCP -n " + udpNodePort + ":" + echoPort + ":UDP -n " + connectionPort + ":" + echoPort + ":TCP"
@@ -29,7 +29,7 @@ const (
 	connectionPort = "30070"
 )
 
-// both are the flow that lasts and those that begin all the time.
+// both returns a lasting flow and fresh ones.
 func both(name string, from speaker, to string) []flow {
 	f := flow{name: name, from: from, to: netip.MustParseAddr(to)}
 	fresh := f
@@ -37,8 +37,8 @@ func both(name string, from speaker, to string) []flow {
 	return []flow{f, fresh}
 }
 
-// calmly are flows at a slower pace, as one machine is to have room for many of them. For a switch in user space, the
-// first packet of a flow costs as much as many others.
+// calmly slows flows down, so that one machine has room for many of them. For a switch in user space, the first
+// packet of a flow costs as much as many others.
 func calmly(flows ...[]flow) []flow {
 	all := slices.Concat(flows...)
 	for i, f := range all {
@@ -49,7 +49,7 @@ func calmly(flows ...[]flow) []flow {
 	return all
 }
 
-// connections are one with everybody that flows go to, and where they begin.
+// connections returns a connection for each flow, from its source to its destination, except for fresh ones.
 func connections(flows []flow) (all []flow) {
 	for _, f := range flows {
 		if f.fresh {
@@ -133,7 +133,7 @@ func (s story) routedCast() cast {
 	return c
 }
 
-// onNodePort are the flows to the service's port of a node.
+// onNodePort returns the flows to the service's port of a node.
 func onNodePort(flows []flow) []flow {
 	for i := range flows {
 		flows[i].port = udpNodePort
@@ -207,8 +207,8 @@ func (s story) providers(network, vip string, client, other *testbed.Pod) distur
 	}}
 }
 
-// hostsAreOutside gives hosts addresses on their uplinks, and the machine outside one beside them; it
-// takes the first node for external addresses of services.
+// hostsAreOutside gives hosts addresses on their uplinks, and the machine outside one beside them; it routes
+// external addresses of services to the first node.
 func (s story) hostsAreOutside() {
 	s.Helper()
 	for i, n := range s.bed.Nodes {

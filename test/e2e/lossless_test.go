@@ -42,7 +42,7 @@ func TestLongNothingIsLost(t *testing.T) {
 // follow the connection tracker, packets in the tracker at that moment are dropped.
 const recent = "b95428ca"
 
-// replaceDaemons gives all nodes those of another version, one after the other.
+// replaceDaemons replaces the daemons of all nodes by another version's, one after the other.
 func (s story) replaceDaemons(bin string) {
 	s.Helper()
 	s.bed.Bin = bin
@@ -61,7 +61,7 @@ type cast struct {
 	flows       []flow
 	connections []flow        // one TCP connection each, through all disturbances
 	own         []disturbance // beside those of all
-	settled     func(story)   // what has to be there before the next disturbance; nil: nothing
+	settled     func(story)   // what has to be restored before the next disturbance; nil: nothing
 }
 
 // disturbance is what may happen to a cluster.
@@ -79,8 +79,8 @@ var disturbances = []disturbance{
 	{"a policy of others changes", story.othersPolicy},
 }
 
-// disturbanceLimit bounds each disturbance with what is sent meanwhile, switchBack how long
-// after the return of a switch packets may be lost.
+// disturbanceLimit bounds each disturbance with the streams meanwhile, switchBack how long after the return of a
+// switch packets may be lost.
 const (
 	disturbanceLimit = 4 * time.Minute
 	switchBack       = 3 * time.Second
@@ -150,7 +150,7 @@ const (
 	connectionGap   = 3 * time.Second
 )
 
-// lived expects that connections have carried all that was sent, without an interruption.
+// lived expects that connections have carried all data without an interruption.
 func (s story) lived(connections []flow, reports []streamReport) {
 	s.Helper()
 	for i, r := range reports {
@@ -160,8 +160,8 @@ func (s story) lived(connections []flow, reports []streamReport) {
 	}
 }
 
-// restartSwitches tells how long after the return of the last switch the last datagram
-// of each flow was lost, and expects everything in the switches that was in them.
+// restartSwitches returns how long after the return of the last switch the last datagram of each flow was lost,
+// and expects the same content of the switches as before.
 func (s story) restartSwitches(flows []flow) (took []time.Duration) {
 	s.Helper()
 	var before []string
@@ -196,7 +196,7 @@ func (s story) restartSwitches(flows []flow) (took []time.Duration) {
 	return took
 }
 
-// pause lets datagrams pass, or something be away, for a time.
+// pause waits while datagrams pass, or something is away.
 func (s story) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -214,7 +214,7 @@ func (s story) restartAgents(end func(*testbed.Process) error) {
 	}
 }
 
-// foreignFlow is one that no packet meets, which an audit removes.
+// foreignFlow is a flow that no packet matches, which an audit removes.
 const foreignFlow = "table=0,priority=65001,in_port=65001"
 
 // audited waits until the switches have been read from end to end: a foreign flow has been removed from each

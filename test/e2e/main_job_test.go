@@ -21,7 +21,7 @@ func newBed(t *testing.T, cfg testbed.Config) (context.Context, *testbed.Bed) {
 	return ctx, bed
 }
 
-// startDaemons returns when they have made all that they make of themselves.
+// startDaemons starts the daemons and returns once they have created their own objects.
 func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed, netplugin ...string) {
 	t.Helper()
 	if err := bed.StartDaemons(ctx, netplugin...); err != nil {

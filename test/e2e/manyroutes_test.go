@@ -101,7 +101,7 @@ func (s story) manySpeakers() (control func(number int, order ...string)) {
 	dir, err := os.MkdirTemp("", "bird")
 	s.must(err)
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s.must(os.Chmod(dir, 0o755)) // they give up their rights before they read
+	s.must(os.Chmod(dir, 0o755)) // they drop their privileges before they read
 	var all strings.Builder
 	for i := range manyNeighbours + 1 {
 		var routes strings.Builder
@@ -197,7 +197,7 @@ type measuredAgent struct {
 
 func agentOf(s story, n *testbed.Node) *measuredAgent { return &measuredAgent{s, n.Netplugin().PID} }
 
-// memory is a line of /proc/PID/status, in bytes.
+// memory returns a line of /proc/PID/status, in bytes.
 func (a *measuredAgent) memory(name string) int {
 	a.s.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.pid))
@@ -208,7 +208,7 @@ func (a *measuredAgent) memory(name string) int {
 	return kilobytes << 10
 }
 
-// processor is the time that it has used of all processors.
+// processor returns the processor time that it has used.
 func (a *measuredAgent) processor() time.Duration {
 	a.s.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))

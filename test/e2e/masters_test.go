@@ -21,7 +21,7 @@ var masterChapters = []chapter{
 	{"another one leads when the store's leader dies, too", bothLeadersAreKilled},
 }
 
-// TestLongLeadersAreReplacedInTime measures what docs/operations.md promises.
+// TestLongLeadersAreReplacedInTime measures the times in docs/operations.md.
 func TestLongLeadersAreReplacedInTime(t *testing.T) {
 	testkit.TakesLong(t)
 	tell(t, 3, []chapter{
@@ -107,9 +107,8 @@ func theLeaderStopsUnderRequests(s story) {
 	}
 }
 
-// handover is how long no request may succeed when a leader ends as it should:
-// less than its lease, with room for a machine that is busy. How long it takes on
-// one that is not, `bench memory` tells.
+// handover is how long no request may succeed when a leader ends properly: less than its lease, with room for a
+// busy machine. `bench memory` measures it on an idle one.
 const handover = 4 * time.Second
 
 // takeover is how long the cluster may be without a leader: the lease of the dead one, and a second.
@@ -119,7 +118,7 @@ func theLeaderIsKilled(s story) { s.killLeader(s.leader()) }
 
 func bothLeadersAreKilled(s story) { s.killLeader(s.leaderOfBoth()) }
 
-// leaderOfBoth is the leader, which leads the store, too.
+// leaderOfBoth returns the leader, after making it the store's leader, too.
 func (s story) leaderOfBoth() *testbed.Node {
 	s.Helper()
 	leader := s.leader()
@@ -127,7 +126,7 @@ func (s story) leaderOfBoth() *testbed.Node {
 	return leader
 }
 
-// killLeader kills it and tells how long it took until a request succeeded.
+// killLeader kills it and returns how long it took until a request succeeded.
 func (s story) killLeader(leader *testbed.Node) time.Duration {
 	s.Helper()
 	other := s.otherThan(leader)

@@ -32,7 +32,7 @@ func stepsOfThePage(t *testing.T) steps {
 	return all
 }
 
-// take gives the commands of a step, once.
+// take returns the commands of a step, and removes it.
 func (s story) take(all steps, title string) string {
 	s.Helper()
 	commands, found := all[title]
@@ -71,7 +71,7 @@ CONTIV_NETPLUGIN_VTEP_IP=` + n.VTEPIP + `
 	}
 }
 
-// joinToken finds the tokens that a step shows.
+// joinToken matches the tokens that a step prints.
 var joinToken = regexp.MustCompile(`(?m)^CT1\.\S+$`)
 
 // TestLongAClusterIsClosedWhileItRuns takes the steps of docs/security.md, "Closing a cluster that runs", with the

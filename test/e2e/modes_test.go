@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What holds in every forwarding mode, and where bridged networks differ from routed ones.
+// The promises of every forwarding mode, and the differences between bridged and routed networks.
 func TestLongEveryModeKeepsWhatIsPromised(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, l := range landscapes {
@@ -32,7 +32,7 @@ func TestLongEveryModeKeepsWhatIsPromised(t *testing.T) {
 
 var promises = []struct {
 	title string
-	mode  string // in which alone it is promised; empty: in both
+	mode  string // the only mode with the promise; empty: both
 	holds func(story, landscape)
 }{
 	{"a profile limits its pods in both directions, and marks what they send", "", aProfileLimits},
@@ -43,13 +43,13 @@ var promises = []struct {
 	{"hosts and pods reach each other by an infra network", "", hostsAndPods},
 }
 
-// Versions of IP of the network lan of blue. Its gateway is where a router outside is, in a bridged VLAN.
+// Subnets of the network lan of blue, by IP family. In a bridged VLAN its gateway is an external router.
 const (
 	onlyIPv6  = "-s6 fd00:7::/64 -g6 " + lanRouter6
 	dualStack = "-s 10.1.7.0/24 -g " + lanRouter4 + " " + onlyIPv6
 )
 
-// takesOn makes the cluster one of the landscape. In routed VLANs nodes are routers; no other one is there.
+// takesOn sets up the cluster for the landscape. In routed VLANs nodes are routers; there are no others.
 func (s story) takesOn(l landscape) {
 	s.Helper()
 	if l.mode == "bridge" {
@@ -62,7 +62,7 @@ func (s story) takesOn(l landscape) {
 	}
 }
 
-// lan makes the cluster one of the landscape, with blue and its network lan.
+// lan sets up the cluster for the landscape, with blue and its network lan.
 func (s story) lan(l landscape, versions string) {
 	s.Helper()
 	s.takesOn(l)
@@ -70,7 +70,7 @@ func (s story) lan(l landscape, versions string) {
 	s.networkOn(l, "lan", lanVLAN, versions)
 }
 
-// networkOn makes a network of blue. On a bridged VLAN a router outside has the first address of each version of IP.
+// networkOn makes a network of blue. On a bridged VLAN an external router has the first address of each IP family.
 func (s story) networkOn(l landscape, name string, vlan uint16, options string) {
 	s.Helper()
 	if l.encap == "vlan" {
@@ -82,12 +82,12 @@ func (s story) networkOn(l landscape, name string, vlan uint16, options string) 
 	s.blueNetwork(name, options)
 }
 
-// switchName is the switch of its networks.
+// switchName returns the bridge of its networks.
 func (l landscape) switchName() string {
 	return map[string]string{"vxlan": "contivVxlanBridge", "vlan": "contivVlanBridge"}[l.encap]
 }
 
-// wire is the link of a node to the others, and the UDP port for which datagrams to echoPort are there.
+// wire returns the link of a node to the others, and the UDP port of datagrams to echoPort on it.
 func (l landscape) wire() (device, port string) {
 	if l.encap == "vlan" {
 		return testbed.UplinkName(1), echoPort
@@ -95,7 +95,7 @@ func (l landscape) wire() (device, port string) {
 	return "uplink", "4789"
 }
 
-// soonThere is how long after an address has got its new place packets may still go elsewhere.
+// soonThere is how long packets may still go elsewhere after an address has moved.
 const soonThere = 3 * time.Second
 
 // anAddressMoves deletes a pod and creates one with its addresses, and so its MAC, on another node. A sender on a
@@ -134,7 +134,7 @@ func anAddressMoves(s story, l landscape) {
 	s.must(reaches(s.ctx, third, moved)) // and no other pod answers for it
 }
 
-// podsWithIPv6Only have a router where the mode gives them one.
+// podsWithIPv6Only have a router in modes with one.
 func podsWithIPv6Only(s story, l landscape) {
 	s.lan(l, onlyIPv6)
 	var pods []*testbed.Pod
@@ -150,7 +150,7 @@ func podsWithIPv6Only(s story, l landscape) {
 	s.reachEachOther(shortly, pods...)
 }
 
-// aServiceAnswers asks as a client and as the provider itself.
+// aServiceAnswers sends requests as a client and as the provider itself.
 func aServiceAnswers(s story, l landscape) {
 	s.lan(l, dualStack)
 	client, provider := s.pod(0, "client", "blue", "lan", ""), s.pod(1, "provider", "blue", "lan", "")
@@ -176,7 +176,7 @@ func aServiceAnswers(s story, l landscape) {
 	}
 }
 
-// hostsAndPods has hosts in the network contivh1, and pods in another one, to which hosts are led through the gateways;
+// hostsAndPods has hosts in the network contivh1, and pods in another one, which hosts reach through the gateways;
 // or, as bridged networks have none, in the same one.
 func hostsAndPods(s story, l landscape) {
 	s.lan(l, dualStack)
@@ -280,7 +280,7 @@ func (s story) isHeard(sender *testbed.Pod, f flooding, when string, hear, quiet
 	}
 }
 
-// ear is a link where frames are counted as they come in, before the kernel looks whether they are for it.
+// ear is a link where frames are counted on arrival, before the kernel checks whether they are for it.
 type ear struct {
 	name string
 	at   interface {
@@ -305,7 +305,7 @@ END`)
 	s.must(err)
 }
 
-// table is named as the link, but for what is no letter or digit.
+// table returns the link's name, with other characters for all but letters and digits.
 func (e ear) table() string { return strings.NewReplacer("-", "_", ".", "_").Replace(e.link) }
 
 // heard returns how many frames an ear has counted.

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// namesake makes a tenant whose network, group and addresses are those of others, and
-// a pod of the group on each of the first two nodes.
+// namesake makes a tenant with the network, group and addresses of other tenants, and a pod of the group on each
+// of the first two nodes.
 func (s story) namesake(tenant string) (near, far *testbed.Pod) {
 	s.Helper()
 	s.tenant(tenant)
@@ -86,7 +86,7 @@ func namesOfTenants(s story) {
 	}
 }
 
-// reversed is the name at which the name of an address is asked for.
+// reversed returns the name for the reverse lookup of an address.
 func (s story) reversed(a netip.Addr) string {
 	s.Helper()
 	name, err := dns.ReverseAddr(a.String())
@@ -139,7 +139,7 @@ func namesGoOn(s story) {
 	s.soon(shortly, func() error { return told(s, blue, both, "web") })
 }
 
-// The addresses at which bridged networks ask.
+// The name server's addresses in bridged networks.
 const wellKnown4, wellKnown6 = "169.254.0.1", "fd63:6f6e:7469:7600::1"
 
 func namesInBridgedNetworks(s story) {
@@ -168,12 +168,11 @@ func namesInBridgedNetworks(s story) {
 		s.pings(asker, wellKnown4)
 		s.pings(asker, wellKnown6)
 	}
-	// Without the route of its own, a pod's questions go by its router, and no further
-	// than the switch.
+	// Without its own route, a pod's queries go to its router, and no further than the switch.
 	_, err := lan1.Run(s.ctx, "ip", "route", "del", wellKnown4)
 	s.must(err)
 	s.must(told(s, lan1, both, "-server", wellKnown4, "web"))
-	s.pings(lan1, lanRouter4) // which is asked nothing else
+	s.pings(lan1, lanRouter4) // which gets no other packets
 	s.withoutLoss(lan1, lan2, func() {
 		s.must(lan1.Node.Netplugin().Kill())
 		s.must(lan1.Node.StartNetplugin())
@@ -207,5 +206,5 @@ func (s story) toldByCNI(pod *testbed.Pod) string {
 	return fmt.Sprint(answer.DNS)
 }
 
-// droppedQuestions finds a meter of questions that has dropped some.
+// droppedQuestions matches a meter of queries that has dropped some.
 var droppedQuestions = regexp.MustCompile(`meter:19[6-9]\d+ [^\n]*\n\s*0: packet_count:[1-9]`)

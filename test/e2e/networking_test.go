@@ -9,9 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongTheCommandsOfTheNetworkingPageWork runs the blocks of commands of
-// docs/networking.md as they stand there: those of the first section make the test bed,
-// and begin each of the others, which find an empty cluster.
+// TestLongTheCommandsOfTheNetworkingPageWork runs the blocks of commands of docs/networking.md unchanged: those of
+// the first section make the test bed, and precede each of the others, which find an empty cluster.
 func TestLongTheCommandsOfTheNetworkingPageWork(t *testing.T) {
 	testkit.TakesLong(t)
 	sections, err := pages.Commands("../../docs/networking.md")

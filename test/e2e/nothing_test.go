@@ -86,7 +86,7 @@ func TestLongAClosedClusterIsThereInAMinute(t *testing.T) {
 			s.controls(own)
 			s.listensToNobody("a pod", "its node", own.MgmtIP, pod.Run)
 			s.listensToNobody("a pod", "its node's end of tunnels", own.VTEPIP, pod.Run)
-			// The switch answers for the gateway, leads questions for names to the agent, and drops the rest.
+			// The switch answers for the gateway, forwards queries for names to the agent, and drops the rest.
 			const names = 53
 			open := s.scan(own, "10.1.0.254", pod.Run, "-at-once", "4096", "-wait", "1s")
 			if found := slices.Sorted(maps.Keys(open)); !slices.Equal(found, []int{names}) {
@@ -97,7 +97,7 @@ func TestLongAClosedClusterIsThereInAMinute(t *testing.T) {
 	})
 }
 
-// stranger makes a machine that is no node's on the network of management, in a namespace of a node.
+// stranger makes a machine that is no node's on the management network, in a namespace of a node.
 func (s story) stranger(host *testbed.Node) {
 	s.Helper()
 	_, err := host.Run(s.ctx, "sh", "-ec", `
@@ -113,7 +113,7 @@ ip -n stranger link set lo up`)
 	})
 }
 
-// controlPort is one that a node has open for everybody, so that a scan which sees nothing is noticed.
+// controlPort is open for all on a node, so that a scan which sees nothing is noticed.
 const controlPort = 33333
 
 // controls has a node listen there.
@@ -135,8 +135,8 @@ func (l listener) isRefused() bool {
 	return strings.HasPrefix(l.Plain, "HTTP/1.") && strings.Contains(l.Plain, " 40") && strings.Contains(strings.ToLower(l.Plain), "https")
 }
 
-// scan connects to all ports of an address.
-// A pod has so many new connections a second, so what is dropped is asked for again, as TCP does after 1 and 3 seconds.
+// scan connects to all ports of an address. A pod's rate of new connections is limited, so dropped attempts are
+// repeated, as TCP does after 1 and 3 seconds.
 func (s story) scan(n *testbed.Node, address string, run func(context.Context, ...string) (string, error), flags ...string) (open map[int]listener) {
 	s.Helper()
 	began := time.Now()
@@ -210,14 +210,14 @@ func (s story) tellsHealthOnLoopback(n *testbed.Node) {
 	}
 }
 
-// agentPort is that of netplugin's server.
+// agentPort is the port of netplugin's server.
 const agentPort = 9090
 
 // unknownMay are netmaster's and netplugin's paths that are served without certificate and token.
 var unknownMay = []string{"/healthz", "/readyz", "/version", "/api/v1/ca", "/api/v1/join", "/api/v1/renew",
 	"/api/v1/auth_proxy/login", "/api/v1/auth_proxy/openid/login", "/api/v1/auth_proxy/version", "/api/v1/auth_proxy/health"}
 
-// ofAgents are the paths of netplugin; netmaster's are in its own description.
+// ofAgents are the paths of netplugin; netmaster's are in its API document.
 var ofAgents = []string{"/healthz", "/readyz", "/version", "/metrics", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/bgp", "/inspect/drops",
 	"/inspect/nameserver", "/inspect/tunnels", "/inspect/endpoint/x", "/debug/reclaimEndpoint/x"}
 
@@ -236,7 +236,7 @@ func (s story) answersNobody(n *testbed.Node) {
 	}
 }
 
-// described are the paths that netmaster describes to root.
+// described returns the paths of netmaster's API document for root.
 func (s story) described(n *testbed.Node) []string {
 	s.Helper()
 	socket := fmt.Sprintf("/proc/%d/root/run/contiv/netmaster.sock", n.Netmaster().PID)

@@ -104,14 +104,14 @@ func TestLongANodeMayHaveOneLinkForAll(t *testing.T) {
 	}
 }
 
-// hostEchoPort is where a host echoes connections, theirWorld an address that is reached by its way out.
+// hostEchoPort is where a host echoes connections, theirWorld an address beyond its egress.
 const (
 	hostEchoPort = "7007"
 	theirWorld   = "198.51.100.254"
 )
 
-// oneLinkEach takes all links from the nodes but their first uplink, which has everything then. It is a link as that of
-// a machine: what it sends carries whole checksums.
+// oneLinkEach leaves the nodes their first uplink only, which has everything then. Like a machine's link, it sends
+// complete checksums.
 func (s story) oneLinkEach() {
 	s.Helper()
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
@@ -140,7 +140,7 @@ ip -6 route add default via `+hostRouter6+` dev eth1`, "sh", n.MgmtIP, hostOwn6(
 // hostOwn6 is the IPv6 address of a node.
 func hostOwn6(node int) string { return fmt.Sprint("2001:db8:113::", node+1) }
 
-// hostsAreReached expects that the machine outside reaches all hosts, and they what is behind it.
+// hostsAreReached expects that the machine outside reaches all hosts, and they the world behind it.
 func (s story) hostsAreReached() {
 	s.Helper()
 	for i, n := range s.bed.Nodes {
@@ -150,7 +150,8 @@ func (s story) hostsAreReached() {
 	}
 }
 
-// settled tells which nodes still look for others with one of their addresses, whose routes come after that.
+// settled returns an error for nodes with a tentative address (duplicate address detection), whose routes follow
+// after that.
 func (s story) settled(nodes ...*testbed.Node) error {
 	for _, n := range nodes {
 		if _, err := n.Run(s.ctx, "sh", "-ec", "! ip -6 address | grep -q tentative"); err != nil {

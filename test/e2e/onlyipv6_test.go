@@ -37,7 +37,7 @@ func networksWithIPv6Only(s story) {
 	s.reachEachOther(shortly, pods[:2]...)
 }
 
-// hasIPv6Only expects addresses of no other version of IP.
+// hasIPv6Only expects addresses of no other IP family.
 func (s story) hasIPv6Only(p *testbed.Pod) {
 	s.Helper()
 	if !p.IP.Is6() || !p.Gateway.Is6() {

@@ -52,7 +52,7 @@ func nothingIsSentToAgents(s story) {
 		_, err := client.Run(s.ctx, "sh", "-c", "ip neigh flush dev eth0; for to in 10.1.7.99 fd00:7::99 ff02::1; do ping -c1 -W0.3 -n -q $to; done; :") // nobody is there
 		s.must(err)
 	}
-	everything(s) // what is learned at first is no steady state
+	everything(s) // the first round, with its learning, is no steady state
 	s.sendsAgents(nothing, func() { everything(s) })
 	s.container("die", near, nil)
 	s.container("die", far, nil)
@@ -60,13 +60,13 @@ func nothingIsSentToAgents(s story) {
 	s.sendsAgents(something, func() { s.refusedAt(client, lanVIP) })
 }
 
-// What switches may send agents.
+// Whether switches send packets to agents.
 const (
 	nothing   = false
 	something = true
 )
 
-// sendsAgents expects that while something happens switches send packets to agents, or none.
+// sendsAgents expects that while happens runs switches send packets to agents, or none.
 func (s story) sendsAgents(want bool, happens func()) {
 	s.Helper()
 	var watches []watch
@@ -106,7 +106,7 @@ func (s story) watch(n *testbed.Node, bridge string) watch {
 	return w
 }
 
-// upToNow returns when the watch has been told all that the switch has sent.
+// upToNow returns when the watch has received all that the switch has sent.
 func (s story) upToNow(w watch) {
 	s.Helper()
 	s.soon(shortly, func() error {
@@ -115,7 +115,7 @@ func (s story) upToNow(w watch) {
 	})
 }
 
-// packetsIn ends a watch and gives the packets that it has seen, a line for each and one for what is in it.
+// packetsIn ends a watch and returns the packets that it has seen, a line for each and one for its content.
 func (s story) packetsIn(w watch) string {
 	s.Helper()
 	s.upToNow(w)

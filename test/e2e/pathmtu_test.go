@@ -75,7 +75,7 @@ func (s story) isTold(pod *testbed.Pod, to, mtu, size string) {
 	s.says(pod, "mtu ?= ?"+mtu, "ping", "-n", "-c1", "-W1", "-M", "do", "-s", size, to)
 }
 
-// says expects what a command in a pod says, also if it fails.
+// says expects a command in a pod to print a match, also if it fails.
 func (s story) says(pod *testbed.Pod, expression string, command ...string) {
 	s.Helper()
 	s.soon(shortly, func() error {

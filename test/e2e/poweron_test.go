@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// offFor is how long the cluster is switched off: longer than any certificate is good for, but those of authorities.
+	// offFor is how long the cluster is switched off: longer than the life of any certificate except for CAs.
 	offFor = 30 * 24 * time.Hour
 	// powerOn is how long it may take until it serves, from when it is switched on.
 	powerOn = 15 * time.Second
@@ -88,7 +88,7 @@ func TestLongAClusterThatWasOffForAMonthServesWithinSeconds(t *testing.T) {
 	}
 }
 
-// sandboxes are of pods that are still to be attached, one on each node.
+// sandboxes returns pods that are not attached yet, one on each node.
 func (s story) sandboxes(name string) (pods []*testbed.Pod) {
 	s.Helper()
 	for i := range s.bed.Nodes {
@@ -97,7 +97,7 @@ func (s story) sandboxes(name string) (pods []*testbed.Pod) {
 	return pods
 }
 
-// afterPowerOn tries until it succeeds, also later than it should, and tells when that was.
+// afterPowerOn tries until it succeeds, also later than it should, and logs when that was.
 func (s story) afterPowerOn(on time.Time, what string, try func() error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 4*powerOn)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s story) afterPowerOn(on time.Time, what string, try func() error) error {
 	return err
 }
 
-// endedOnDisk expects that the certificates that a node keeps have ended while it was off.
+// endedOnDisk expects that a node's stored certificates have expired while it was off.
 func (s story) endedOnDisk(n *testbed.Node) error {
 	store := n.StoreFilesOutside().Cert
 	for _, file := range []string{store, filepath.Join(filepath.Dir(store), "node.crt")} {

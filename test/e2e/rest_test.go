@@ -13,14 +13,14 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// answer is what a server said to a request.
+// answer is a server's response.
 type answer struct {
 	status int
 	body   string
 }
 
-// send makes one request of a node's server, from that node's network. Each
-// has a connection of its own, so that nothing depends on those before it.
+// send sends one request to a node's server, from that node's network. Each has a connection of its own, so that
+// none depends on earlier ones.
 func send(ctx context.Context, n *testbed.Node, method, url string, body io.Reader) (answer, error) {
 	return answered(ctx, &http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}, method, url, body)
 }
@@ -42,7 +42,7 @@ func answered(ctx context.Context, client *http.Client, method, url string, body
 	return answer{res.StatusCode, string(text)}, err
 }
 
-// atSocket is a client of a daemon by its socket, as root of its machine.
+// atSocket returns a client of a daemon at its socket, as root of its machine.
 func atSocket(daemon *testbed.Process, path string) *http.Client {
 	socket := fmt.Sprintf("/proc/%d/root%s", daemon.PID, path)
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -50,12 +50,12 @@ func atSocket(daemon *testbed.Process, path string) *http.Client {
 	}}}
 }
 
-// rootOf asks the netmaster of a node as root of its machine.
+// rootOf returns a client of a node's netmaster as root of its machine.
 func rootOf(n *testbed.Node) *http.Client {
 	return atSocket(n.Netmaster(), "/run/contiv/netmaster.sock")
 }
 
-// agentTells is what the agent of a node answers root of its machine.
+// agentTells returns the answer of a node's agent to root of its machine.
 func agentTells(ctx context.Context, n *testbed.Node, path string) (answer, error) {
 	return answered(ctx, atSocket(n.Netplugin(), nodeapi.DefaultSocket), http.MethodGet, "http://localhost"+path, nil)
 }

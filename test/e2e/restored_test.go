@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongTheStoreGoesBackUnderLivingPods restores a backup, as docs/operations.md says.
+// TestLongTheStoreGoesBackUnderLivingPods restores a backup by the commands of docs/operations.md.
 func TestLongTheStoreGoesBackUnderLivingPods(t *testing.T) {
 	testkit.TakesLong(t)
 	tell(t, 3, []chapter{
@@ -20,8 +20,8 @@ func TestLongTheStoreGoesBackUnderLivingPods(t *testing.T) {
 	})
 }
 
-// rewind is how long a rule that the backup does not have may stay: what a store lacks that went back is
-// kept for two minutes.
+// rewind is how long a rule that the backup does not have may stay: what a restored store lacks is retained for
+// two minutes.
 const rewind = 3 * time.Minute
 
 func theStoreGoesBack(s story) {

@@ -15,23 +15,21 @@ import (
 )
 
 const (
-	// leafLife is how long certificates are good for here; they are renewed after half of it.
-	// CONTIV_TEST_LEAF_LIFE says another time, for a look at less.
+	// leafLife is the life of certificates here; they are renewed after half of it. CONTIV_TEST_LEAF_LIFE sets
+	// another one, for a shorter check.
 	leafLife = time.Minute
-	// renewals are awaited of each certificate, and as many lives are lived, and as many steps as replace the
-	// authorities.
+	// renewals is the number of awaited renewals of each certificate, of lives, and of steps that replace the CAs.
 	renewals = 10
-	// ordinaryTime is how long the same life is lived beforehand, with certificates that are not renewed.
+	// ordinaryTime is how long the same cluster runs beforehand, with certificates that are not renewed.
 	ordinaryTime = 2 * time.Minute
-	// lookEvery is the time between two looks, which are not to be the load themselves.
+	// lookEvery is the time between two looks, which must not be the load themselves.
 	lookEvery = time.Second
 )
 
-// TestLongCertificatesAreReplacedUnderLife has certificates of a minute in a cluster whose nodes
-// reach the state through netmasters, and then other authorities, while pods come and go, endpoints
-// are made through each netmaster, tenants are watched at each, and datagrams pass. No request fails,
-// no watch ends, no datagram is lost and no process is another one at the end. What is lost in the same
-// life without any of that, if something is, was lost by the machine.
+// TestLongCertificatesAreReplacedUnderLife has certificates of a minute in a cluster whose nodes reach the state
+// through netmasters, and then other CAs, while pods are added and deleted, endpoints are made through each
+// netmaster, tenants are watched at each, and datagrams pass. No request fails, no watch ends, no datagram is lost
+// and no process is another one at the end. Losses in the same time without renewals, if any, are the machine's.
 func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 	testkit.TakesLong(t)
 	life := leafLife
@@ -50,7 +48,7 @@ func TestLongCertificatesAreReplacedUnderLife(t *testing.T) {
 	})
 }
 
-// lived has a cluster live while something happens, within a time.
+// lived has a cluster in use while something happens, within a time.
 func lived(t *testing.T, within time.Duration, happens func(story)) {
 	ctx, bed := newBareBedFor(t, bedLimit+within, testbed.Config{Nodes: 3, Secure: true, First: true})
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+bed.Nodes[0].MgmtIP+":9999")
@@ -77,7 +75,7 @@ func lived(t *testing.T, within time.Duration, happens func(story)) {
 	}
 }
 
-// replaceCertificates returns when all have been renewed so often, and when the authorities are others.
+// replaceCertificates returns when all have been renewed so often, and the CAs replaced.
 func (s story) replaceCertificates(life time.Duration) {
 	s.Helper()
 	began, shown := time.Now(), s.newShown()
@@ -100,13 +98,13 @@ func (s story) replaceCertificates(life time.Duration) {
 	s.pause(time.Until(began.Add(renewals * life)))
 }
 
-// now logs what has happened, and when.
+// now logs an event with its time.
 func (s story) now(what string, args ...any) {
 	s.Helper()
 	s.Logf("%s %s", time.Now().UTC().Format(logTime), fmt.Sprintf(what, args...))
 }
 
-// slowly is soon for a question that costs something.
+// slowly is soon for an expensive question.
 func (s story) slowly(limit time.Duration, question func() error) {
 	s.Helper()
 	s.soon(limit, func() error {
@@ -134,7 +132,7 @@ func (s story) newShown() shown {
 	return all
 }
 
-// renewed looks at what each shows now, and tells which has not had so many renewals yet.
+// renewed looks at all present certificates, and returns an error for holders with fewer renewals than that.
 func (all shown) renewed(s story, times int) error {
 	now, err := s.serials()
 	if err != nil {
@@ -157,8 +155,8 @@ func (all shown) renewed(s story, times int) error {
 	return nil
 }
 
-// serials are those of the certificate that each server shows now, and of all that netmasters have shown to each
-// other as clients. A node shows the one that it serves with; the members of the store do likewise.
+// serials returns those of the certificate that each server presents now, and of all that netmasters have
+// presented to each other as clients. A node presents the one that it serves with; so do the members of the store.
 func (s story) serials() (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, address := range tlsServers(s.bed) {
@@ -168,7 +166,7 @@ func (s story) serials() (map[string][]string, error) {
 		}
 		all[address] = []string{cert.SerialNumber.Text(16)}
 	}
-	// The leader asks all others what they have counted; they ask it all the time.
+	// The leader asks all others for their counts; they send it requests all the time.
 	if _, err := s.bed.Netctl(s.ctx, "security", "report"); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The routers of Debian speak with nodes that know nothing of them but address and AS, and in a closed cluster a
+// The routers of Debian speak with nodes for which they have only address and AS, and in a closed cluster a
 // password.
 func TestLongRoutersOutsideReachPods(t *testing.T) {
 	testkit.TakesLong(t)
@@ -40,14 +40,14 @@ func TestLongRoutersOutsideReachPods(t *testing.T) {
 	}
 }
 
-// outsideRouter is a BGP speaker of others in the physical network.
+// outsideRouter is a BGP speaker in the physical network.
 type outsideRouter struct {
 	name     string
 	config   string
 	password string // of its sessions; empty: none
 	install  string // before the first start, in the machine
 	start    [][]string
-	state    string // shows how it stands
+	state    string // prints its state
 }
 
 // The router's own place, the untagged network of the nodes, and a machine beyond.
@@ -58,7 +58,7 @@ const (
 	world6        = "2001:db8:52::2"
 )
 
-// nodeAddress is that of a node among the routers.
+// nodeAddress returns a node's address among the routers.
 func nodeAddress(node int) string { return fmt.Sprintf("198.18.5.%d", 11+node) }
 
 const sessionPassword = "canary-of-the-sessions"
@@ -131,7 +131,7 @@ router bgp 65100
 	state: "vtysh -c 'show bgp summary' -c 'show bgp neighbors' -c 'show bgp ipv4' -c 'show bgp ipv6' -c 'show ip route'",
 }
 
-// runningRouter is one whose last program is the speaker.
+// runningRouter is a router whose last program is the speaker.
 type runningRouter struct {
 	speaker *testbed.Process
 	again   func() // kills the speaker and starts it
@@ -149,7 +149,7 @@ func (s story) runAt(o outsider, r outsideRouter) *runningRouter {
 	dir, err := os.MkdirTemp("", r.name)
 	s.must(err)
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s.must(os.Chmod(dir, 0o755)) // routers give up their rights before they read
+	s.must(os.Chmod(dir, 0o755)) // routers drop their privileges before they read
 	file := filepath.Join(dir, "config")
 	s.must(os.WriteFile(file, []byte(r.config), 0o644))
 	if r.install != "" {
@@ -180,7 +180,7 @@ func (s story) runAt(o outsider, r outsideRouter) *runningRouter {
 	return router
 }
 
-// makeWorld makes a machine beyond the router outside until the story is over.
+// makeWorld makes a machine beyond the external router until the story is over.
 func (s story) makeWorld() {
 	s.Helper()
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
@@ -285,7 +285,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 		s.Errorf("a pod in a tunnel reaches the router %s by the node's interface", routerAddress)
 	}
 
-	// What users see.
+	// The users' view.
 	var told contivmodel.BgpInspect
 	s.must(json.Unmarshal([]byte(s.netctl("bgp", "inspect", s.bed.Nodes[0].Name)), &told))
 	learned := slices.Contains(told.Oper.Routes, "203.0.113.0/24") && slices.Contains(told.Oper.Routes, "2001:db8:52::/64")
@@ -358,7 +358,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	last.whatIsBrokenIsNamed(a)
 }
 
-// endpointsAreAnnounced expects the router to have routes to a pod by the pod's node while there is such a pod.
+// endpointsAreAnnounced expects the router to have routes to a pod by the pod's node while the pod exists.
 func (s story) endpointsAreAnnounced() {
 	s.Helper()
 	pod := s.pod(1, "announced", "blue", "routed", "")
@@ -411,7 +411,7 @@ func (s story) silenceIsFound(r outsideRouter, router *runningRouter, pod *testb
 		return nil
 	}
 	s.netctl("bgp", "rm", node.Name)
-	s.soon(shortly, func() error { return routes(false) }) // so that those that come next are of the new session
+	s.soon(shortly, func() error { return routes(false) }) // so that later ones are of the new session
 	s.netctl("apply", "-f", s.speaks(0, r, fmt.Sprintf(", holdTime: %d", int(hold.Seconds()))))
 	s.established()
 	s.soon(shortly, func() error { return routes(true) })
@@ -472,8 +472,8 @@ func (s story) sessions() {
 	}
 }
 
-// established waits until the sessions of all nodes are up: those that the router has
-// now, and not those that a node has not yet missed.
+// established waits until the sessions of all nodes are up: the router's present ones, not those that a node has
+// not yet missed.
 func (s story) established() {
 	s.Helper()
 	s.sessions()

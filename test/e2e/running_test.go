@@ -72,7 +72,7 @@ func (s story) crowdedPolicy(name string) {
 	s.netctl("apply", "-q", "-f", file)
 }
 
-// isCutOff denies what runs, and allows it again.
+// isCutOff denies running connections, and allows them again.
 func (s story) isCutOff(flows []flow) {
 	s.Helper()
 	rule := strings.Fields("policy rule-add -t blue -d in -p 50 -j deny guard shut")

@@ -32,7 +32,7 @@ func aServiceFollowsLabels(s story) {
 
 	s.refused(clients[0])
 
-	// Labels that come with the CNI call.
+	// Labels in the CNI call.
 	one := s.sandbox(0, "one", "blue", "shop", "")
 	one.Labels = map[string]string{"app": "web", "tier": "1"}
 	s.must(one.Attach(s.ctx))
@@ -75,7 +75,7 @@ func aServiceFollowsLabels(s story) {
 	s.refused(clients[1])
 }
 
-// container tells the leading netmaster what happened to the container of a pod.
+// container reports an event of a pod's container to the leading netmaster.
 func (s story) container(event string, pod *testbed.Pod, labels map[string]string) {
 	s.Helper()
 	endpoint, _ := s.endpointCounts(pod)
@@ -95,7 +95,7 @@ func (s story) servedBy(clients []*testbed.Pod, pods ...string) {
 	s.servedAt(serviceVIP, clients, pods...)
 }
 
-// isService has a network of blue a service that a pod provides, and others ask.
+// isService has a network of blue get a service with a provider, and clients use it.
 func (s story) isService(network, vip string, provider *testbed.Pod, clients ...*testbed.Pod) {
 	s.Helper()
 	s.netctlForNow("service create -t blue -s "+network+" -l at="+network+" -ip "+vip+" -p "+tcpPort+":"+tcpPort+":TCP -p "+echoPort+":7:UDP of-"+network,
@@ -135,8 +135,8 @@ func (s story) servedAt(vip string, clients []*testbed.Pod, pods ...string) {
 	})
 }
 
-// alwaysServedBy expects that soon all that a client asks is answered by the same provider, and
-// tells by which, for TCP and UDP.
+// alwaysServedBy expects that soon all requests of a client are answered by the same provider, and returns it, for
+// TCP and UDP.
 func (s story) alwaysServedBy(client *testbed.Pod) (providers map[string]string) {
 	s.Helper()
 	s.soon(shortly, func() error {

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Pages tell people what to do on machines whose daemons are services. Nodes have no systemd: there, a script does
-// what the pages ask systemctl for, with the settings that units read.
+// Pages have commands for machines whose daemons are services. Nodes have no systemd: there, a script replaces the
+// pages' systemctl, with the settings of the units.
 
 // standIn is the script. A daemon may remain a zombie when it has ended, as its parent does not reap it.
 const standIn = `#!/bin/sh
@@ -30,7 +30,7 @@ case $1 in start | restart)
 esac
 `
 
-// hasServices gives a node the script, and settings that it has not.
+// hasServices installs the script on a node, with the settings that it lacks.
 func (s story) hasServices(n *testbed.Node, settings map[string]string) {
 	s.Helper()
 	logs := filepath.Dir(n.LogFile("netmaster"))
@@ -42,7 +42,7 @@ func (s story) hasServices(n *testbed.Node, settings map[string]string) {
 	}
 }
 
-// byHand runs commands of a page on a node, where input is what they read, and gives what they say.
+// byHand runs commands of a page on a node, with input on stdin, and returns their output.
 func (s story) byHand(n *testbed.Node, commands, input string) string {
 	s.Helper()
 	path := strings.Join([]string{"/run/stand-in", filepath.Dir(n.Tool("netctl")), os.Getenv("PATH")}, ":")

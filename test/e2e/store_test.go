@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// administer connects to the store's member on a node as an administrator
-// would with etcd's own tools: behind the daemons' back.
+// administer connects to the store's member on a node as an administrator would with etcd's own tools: without the
+// daemons.
 func (s story) administer(n *testbed.Node) *clientv3.Client {
 	s.Helper()
 	etcd, err := administrator(n)
@@ -67,7 +67,7 @@ func makeStoreLeader(ctx context.Context, bed *testbed.Bed, successor *testbed.N
 	return errors.New("store: nobody leads")
 }
 
-// compact makes the store forget all revisions but the present one.
+// compact compacts all revisions of the store but the present one.
 func compact(ctx context.Context, etcd *clientv3.Client) error {
 	now, err := etcd.Get(ctx, "/contiv.io/")
 	if err != nil {

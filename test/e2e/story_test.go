@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// storyLimit bounds what a story does, cleanUpLimit what it takes to be gone, on a
-// machine that is busy with other tests.
+// storyLimit bounds a story, cleanUpLimit the time until its traces are removed, on a machine that is busy with
+// other tests.
 const (
 	storyLimit   = 3 * time.Minute
 	cleanUpLimit = 2 * time.Minute // agents remove unused ports after one
@@ -35,15 +35,14 @@ type chapter struct {
 	play  func(story)
 }
 
-// tell plays chapters one after the other on a fresh cluster. What a chapter
-// made has to be gone after it, without a trace; the first that fails is the
-// last, since the bed is not what the next one expects.
+// tell plays chapters one after the other on a fresh cluster. All that a chapter made has to be removed after it,
+// without a trace; the first that fails is the last, since the next one expects a clean bed.
 func tell(t *testing.T, nodes int, chapters ...[]chapter) {
 	t.Helper()
 	tellOn(t, testbed.Config{Nodes: nodes}, slices.Concat(chapters...))
 }
 
-// tellOn is tell on a cluster that is described.
+// tellOn is tell on a cluster with a configuration.
 func tellOn(t *testing.T, cfg testbed.Config, chapters []chapter) {
 	t.Helper()
 	_, bed := newBed(t, cfg)
@@ -65,8 +64,7 @@ func playOn(t *testing.T, bed *testbed.Bed, play func(story)) {
 	play(story{t, ctx, bed})
 }
 
-// nothingIsLeft waits until the cluster is what it was: agents clean up behind
-// the answers.
+// nothingIsLeft waits until the cluster is as before: agents clean up after the answers.
 func nothingIsLeft(t *testing.T, bed *testbed.Bed, before testbed.Snapshot) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpLimit)
 	defer cancel()
@@ -85,8 +83,7 @@ func nothingIsLeft(t *testing.T, bed *testbed.Bed, before testbed.Snapshot) {
 	}
 }
 
-// soon fails the story unless the question is answered without error in time,
-// and tells how long it took.
+// soon fails the story unless the question returns nil in time, and returns how long it took.
 func (s story) soon(limit time.Duration, question func() error) time.Duration {
 	s.Helper()
 	started := time.Now()
@@ -98,7 +95,7 @@ func (s story) soon(limit time.Duration, question func() error) time.Duration {
 	return time.Since(started)
 }
 
-// within gives the story a limit of its own, until the function that it returns is called.
+// within returns the story with a limit of its own, until the returned function is called.
 func (s story) within(limit time.Duration) (story, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	return story{s.T, ctx, s.bed}, cancel
@@ -181,7 +178,7 @@ func (s story) pod(node int, name, tenant, network, group string) *testbed.Pod {
 	return pod
 }
 
-// serve answers in a pod for as long as it lives.
+// serve starts servers in a pod for as long as it lives.
 func (s story) serve(pod *testbed.Pod) {
 	s.Helper()
 	s.must(pod.Serve(s.ctx, "-name", pod.Name, "-tcp", tcpPort, "-udp", echoPort))
@@ -193,8 +190,8 @@ const (
 	echoPort = "7"
 )
 
-// ask sends a ping, a connection and a datagram to an address and gives what
-// answered: "pong", and the name of the pod that took the latter two.
+// ask sends a ping, a connection and a datagram to an address and returns the answers: "pong", and the name of the
+// pod that received the latter two.
 func ask(ctx context.Context, from *testbed.Pod, address netip.Addr, wait time.Duration) (map[string]string, error) {
 	return answersOf(address, wait, func(args ...string) (string, error) {
 		return from.Run(ctx, append([]string{from.Probe()}, args...)...)
@@ -215,7 +212,7 @@ func answersOf(address netip.Addr, wait time.Duration, probe func(args ...string
 	return map[string]string{"ping": answers[address.String()], "tcp": answers[tcp], "udp": answers[udp]}, nil
 }
 
-// reaches tells what keeps one pod from reaching the other.
+// reaches returns why one pod does not reach the other.
 func reaches(ctx context.Context, from, to *testbed.Pod) error {
 	got, err := ask(ctx, from, to.IP, time.Second)
 	if err != nil {
@@ -227,9 +224,8 @@ func reaches(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// shortly is how long a change may take to be seen on a busy machine; it is no
-// promise. It is less than the time from one audit to the next: an audit would make
-// good what the change itself has not done.
+// shortly is how long a change may take to be seen on a busy machine; it is no promise. It is less than the time
+// from one audit to the next, which would repair what the change itself has missed.
 const shortly = 30 * time.Second
 
 // reachEachOther expects that every pod reaches every other within the time.
@@ -250,8 +246,8 @@ func (s story) reachEachOther(limit time.Duration, pods ...*testbed.Pod) time.Du
 	})
 }
 
-// pings expects that a pod, a node or the router gets an answer from an address, the
-// last argument, and tells how long it took.
+// pings expects that a pod, a node or the router gets an answer from an address, the last argument, and returns
+// how long it took.
 func (s story) pings(from interface {
 	Run(context.Context, ...string) (string, error)
 }, args ...string) time.Duration {

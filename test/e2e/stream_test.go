@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// streamReport is what the probe says about a stream.
+// streamReport is the probe's report on a stream.
 type streamReport struct {
 	Sent     int     `json:"sent"`
 	Lost     int     `json:"lost"`
@@ -55,11 +55,11 @@ func (f flow) pace() time.Duration { return cmp.Or(f.every, time.Millisecond) }
 
 func (f flow) target() string { return net.JoinHostPort(f.to.String(), cmp.Or(f.port, echoPort)) }
 
-// logTime is how the logs of nodes tell the time.
+// logTime is the format of times in the logs of nodes.
 const logTime = "2006-01-02T15:04:05.000Z"
 
-// during sends a datagram per millisecond to another pod for as long as something
-// happens, and gives how many never came back.
+// during sends a datagram per millisecond to another pod for as long as happens runs, and returns how many never
+// came back.
 func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 	s.Helper()
 	return s.whileFlowing([]flow{{name: "stream-" + from.Name, from: from, to: to.IP}}, happens)[0]
@@ -86,7 +86,7 @@ func kill(streams []*testbed.Process) {
 	}
 }
 
-// podsOf are the pods where flows begin.
+// podsOf returns the source pods of flows.
 func podsOf(flows []flow) (pods []*testbed.Pod) {
 	for _, f := range flows {
 		if p, isPod := f.from.(*testbed.Pod); isPod && !slices.Contains(pods, p) {
@@ -155,7 +155,7 @@ func (s story) begin(flows ...flow) (streams []*testbed.Process) {
 	return streams
 }
 
-// streamOf is the command of a stream that lasts as long as the story may.
+// streamOf returns the command of a stream that lasts as long as the story may.
 func (s story) streamOf(f flow) []string {
 	until, _ := s.ctx.Deadline()
 	args := []string{f.from.Probe(), "stream", "-to", f.target(), "-interval", f.pace().String(), "-count", fmt.Sprint(int(time.Until(until) / f.pace()))}
@@ -192,8 +192,8 @@ func (s story) loses(measure func() streamReport, allowed func(streamReport) int
 	}
 }
 
-// unlessUnread measures how many datagrams are lost, and again, twice at most, where the kernel had to throw away
-// as many as are missing, since the machine did not let switches read their ports.
+// unlessUnread measures how many datagrams are lost, and again, twice at most, if the kernel dropped as many as
+// are missing, since the machine did not let switches read their ports.
 func (s story) unlessUnread(measure func() (lost int)) {
 	s.Helper()
 	for range 3 {

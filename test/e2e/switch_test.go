@@ -44,7 +44,7 @@ func isGuarded(ctx context.Context, from, to *testbed.Pod) error {
 	return nil
 }
 
-// isGuardedAgain expects the same shortly, and no moment at which datagrams pass.
+// isGuardedAgain expects the same shortly, and that no datagram passes meanwhile.
 func (s story) isGuardedAgain(from, to *testbed.Pod) {
 	s.Helper()
 	took := s.soon(shortly, func() error {
@@ -107,8 +107,7 @@ func rowsAreRemoved(s story) {
 	s.isGuardedAgain(late, back)
 }
 
-// foreignRows are what the database says about the bridge of the underlay and
-// its ports, without the counters.
+// foreignRows returns the database's rows of the underlay's bridge and its ports, without the counters.
 func foreignRows(ctx context.Context, n *testbed.Node) (string, error) {
 	var all strings.Builder
 	var errs []error

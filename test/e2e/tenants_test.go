@@ -28,7 +28,7 @@ var networkChapters = []chapter{
 	{"names are told again after an agent was killed, and to those beside one who floods", namesGoOn},
 }
 
-// home is a network that pods are put into.
+// home is a network with pods.
 type home struct{ tenant, network, group, subnet string }
 
 var homes = []home{
@@ -38,7 +38,7 @@ var homes = []home{
 	{"red", "deep", "db", "10.9.0.0/24"},
 }
 
-// manyPods is how many pods are made at once.
+// manyPods is the number of pods made at once.
 const manyPods = 60
 
 func sixtyPods(s story) {
@@ -131,7 +131,7 @@ func equalAddresses(s story) {
 	asking.Wait()
 }
 
-// forgeries is how many datagrams are sent of each kind.
+// forgeries is the number of datagrams of each kind.
 const forgeries = 20
 
 func forgedAddresses(s story) {
@@ -161,7 +161,7 @@ func forgedAddresses(s story) {
 			s.Errorf("with %s, %d of %d datagrams arrive", what, got, forgeries)
 		}
 	}
-	// A pod of the other tenant with the very addresses of the victim.
+	// A pod of the other tenant with the same addresses as the victim.
 	inBlue := forgery{macOf(victim.IP), macOf(target.IP), victim.IP, target.IP}
 	if got := s.forge(alien, target, inBlue); got != 0 {
 		s.Errorf("%d datagrams of red arrive in blue", got)
@@ -173,14 +173,14 @@ func forgedAddresses(s story) {
 	s.reachEachOther(shortly, villain, victim, target)
 }
 
-// forgery is the head of a datagram.
+// forgery is the header of a datagram.
 type forgery struct {
 	ethSrc, ethDst string
 	ipSrc, ipDst   netip.Addr
 }
 
-// forge sends datagrams to the echo port and tells how many the target took. A
-// question asked behind them has been answered by then.
+// forge sends datagrams to the echo port and returns how many the target received: an answered request behind them
+// shows that they have arrived.
 func (s story) forge(from, target *testbed.Pod, f forgery) int {
 	s.Helper()
 	before := s.forgedDatagrams(target)
@@ -197,7 +197,7 @@ func (s story) forge(from, target *testbed.Pod, f forgery) int {
 	return s.forgedDatagrams(target) - before
 }
 
-// forgedDatagrams counts what the server in a pod has noted down.
+// forgedDatagrams counts the forged datagrams in the log of a pod's server.
 func (s story) forgedDatagrams(pod *testbed.Pod) int {
 	s.Helper()
 	log, err := os.ReadFile(pod.Node.LogFile(pod.Name))

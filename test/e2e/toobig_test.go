@@ -54,10 +54,11 @@ func beyondASmallLink(s story) {
 	}
 }
 
-// small is the MTU of the link, in bytes; the far end announces that it takes more, so that senders find out.
+// small is the MTU of the link, in bytes; the far end announces a larger MSS, so that senders depend on ICMP
+// errors.
 const small = "1300"
 
-// smallLink makes the world behind a router outside of a host.
+// smallLink makes the world behind an external router of a host.
 func (s story) smallLink(host *testbed.Node) {
 	s.Helper()
 	s.afterwards(func(ctx context.Context) error {
@@ -93,8 +94,8 @@ ip -n router route add `+outsideVIP6+` via 2001:db8:6::1`)
 	s.must(err)
 }
 
-// servicesForASmallLink has the world read more than fits, of two services that share addresses of the host's and
-// the host's own.
+// servicesForASmallLink has the world read more than fits, from two services that share addresses of the host's
+// and the host's own.
 func servicesForASmallLink(s story) {
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
@@ -175,7 +176,7 @@ func theUplinksMTUIsThatOfPods(s story, l landscape, mtu int) {
 		s.pings(a, "-M", "do", "-s", strconv.Itoa(mtu-headers), address)
 	}
 	if l.mode == "bridge" || mtu == largest {
-		return // there is no router, or nothing that it could tell
+		return // without a router, or ICMP errors to expect
 	}
 	for _, pod := range []*testbed.Pod{a, b} {
 		_, err := pod.Run(s.ctx, "ip", "link", "set", "eth0", "mtu", strconv.Itoa(largest))

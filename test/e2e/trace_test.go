@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// traces has the switches of two nodes tell what becomes of packets between pods: one that arrives,
-// and one with the sender of another.
+// traces has the switches of two nodes trace packets between pods: one that arrives, and one with another pod's
+// source.
 func (s story) traces(from, to *testbed.Pod) {
 	s.Helper()
 	var all []contivmodel.EndpointOper

@@ -14,15 +14,15 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// A second router outside is a machine of its own on the link of the nodes, beside the router that is the machine
-// outside. It speaks by IPv6.
+// A second external router is a machine of its own on the link of the nodes, beside the router that is the machine
+// outside. Its sessions are over IPv6.
 const (
 	secondAddress  = "198.18.5.2"
 	secondAddress6 = "2001:db8:18::2"
 	nodeAddress6   = "2001:db8:18::11" // of the first node there
 )
 
-// secondBird is that router of a node, with a password of the session.
+// secondBird returns that router for a node, with a password of the session.
 func secondBird(password string) outsideRouter {
 	line := ""
 	if password != "" {
@@ -49,7 +49,7 @@ protocol bgp {
 	}
 }
 
-// secondFrr is the same as FRR.
+// secondFrr returns the same as FRR.
 func secondFrr(password string) outsideRouter {
 	line := ""
 	if password != "" {
@@ -104,8 +104,8 @@ ip -n second link set eth0 up`)
 	return s.beyond("second")
 }
 
-// secondWay connects the second machine with the world, and has both routers count the connections that begin
-// there by them. The world itself answers by the first one.
+// secondWay connects the second machine with the world, and has both routers count the new connections through
+// them. The world itself answers by the first one.
 const secondWay = `
 ip address add 2001:db8:18::1/64 dev native nodad
 ip netns exec world sysctl -q net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
@@ -131,7 +131,7 @@ table inet ways {
 END
 done`
 
-// twoWays are the routers by which a pod's connections get to the world.
+// twoWays are the routers between a pod and the world.
 type twoWays struct {
 	story
 	pod     *testbed.Pod
@@ -147,7 +147,7 @@ const (
 const silentRouter = 3 * time.Second
 
 // twoRoutersShare has the first node speak with two routers that have the same routes, and expects that the
-// connections of its pod go by both, or by the one that is there.
+// connections of its pod use both, or the remaining one.
 func twoRoutersShare(s story, first, second outsideRouter) {
 	s.makeWorld()
 	machine := s.makeSecond()
@@ -205,7 +205,7 @@ func twoRoutersShare(s story, first, second outsideRouter) {
 	for i, r := range s.ended(flows, streams) {
 		most := connectionGap
 		if by[i] == otherWay {
-			most = 2 * (silentRouter + late) // TCP waits for as long as it has waited already, and tries again
+			most = 2 * (silentRouter + late) // TCP waits as long again, and retries
 		}
 		if gap := time.Duration(r.MaxGapMS * float64(time.Millisecond)); r.Lost != 0 || r.Sent == 0 || gap > most {
 			s.Errorf("connection %s: %d of %d did not come back, nothing for %s from %s on", flows[i].name, r.Lost, r.Sent, gap, r.GapAt.UTC().Format(logTime))
@@ -213,7 +213,7 @@ func twoRoutersShare(s story, first, second outsideRouter) {
 	}
 }
 
-// worldPorts are those to which a pod connects at once.
+// worldPorts returns the ports to which a pod connects at once.
 func worldPorts() (ports []string) {
 	for i := range 100 {
 		ports = append(ports, strconv.Itoa(8001+i))
@@ -221,12 +221,12 @@ func worldPorts() (ports []string) {
 	return ports
 }
 
-// fewest is how many of so many connections go by one of two equal ways: fewer do by chance one time in a thousand
-// million.
+// fewest is the least number of so many connections by one of two equal routes: fewer happen by chance one time in
+// a thousand million.
 const fewest = 20
 
-// goBy waits until just these routers share all connections of the pod, of both versions of IP, and tells how long
-// it took.
+// goBy waits until exactly these routers share all connections of the pod, of both IP families, and returns how
+// long it took.
 func (w twoWays) goBy(limit time.Duration, routers ...int) time.Duration {
 	w.Helper()
 	return w.soon(limit, func() error {
@@ -250,7 +250,7 @@ func (w twoWays) goBy(limit time.Duration, routers ...int) time.Duration {
 	}).Round(10 * time.Millisecond)
 }
 
-// connects has the pod connect with all ports of the world.
+// connects has the pod connect to all ports of the world.
 func (w twoWays) connects(world string) error {
 	var targets []string
 	for _, port := range worldPorts() {
@@ -272,7 +272,7 @@ func (w twoWays) connects(world string) error {
 	return nil
 }
 
-// begun counts the connections with the world that have begun by each router.
+// begun counts the connections to the world that were opened through each router.
 func (w twoWays) begun(world string) (counts [2]int) {
 	w.Helper()
 	for i, router := range w.routers {
@@ -286,7 +286,7 @@ func (w twoWays) begun(world string) (counts [2]int) {
 	return counts
 }
 
-// open begins connections of both versions of IP until some go by each router, and tells by which each one does.
+// open opens connections of both IP families until some use each router, and returns the router of each.
 func (w twoWays) open() (flows []flow, by []int, streams []*testbed.Process) {
 	w.Helper()
 	for _, world := range []string{world4, world6} {

@@ -9,7 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Pods of both versions of IP reach each other between nodes that tunnel over IPv6, and so does what is for all of a network.
+// Pods of both IP families reach each other between nodes that tunnel over IPv6, and so do broadcasts in a
+// network.
 func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2})

@@ -15,19 +15,18 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// before is the version that clusters are upgraded from, and go back to.
+// before is the version from which clusters are upgraded, and to which they are downgraded.
 const before = "0b7ef61"
 
-// upgradeLimit bounds a way there and back, stageLimit one node's part of it.
+// upgradeLimit bounds an upgrade and a downgrade, stageLimit one node's part of it.
 const (
 	upgradeLimit = 4 * time.Minute
 	stageLimit   = 30 * time.Second
 )
 
-// TestLongAClusterIsUpgradedAndGoesBackUnderTraffic replaces the daemons node by
-// node, by those of another version, and with them the layout of flows in the
-// switches and of records in the store. Pods notice nothing, and everything
-// that is made and deleted meanwhile is made and deleted.
+// TestLongAClusterIsUpgradedAndGoesBackUnderTraffic replaces the daemons node by node, by those of another
+// version, and with them the layout of flows in the switches and of records in the store. Pods notice nothing, and
+// all objects that are created and deleted meanwhile are so in the end.
 func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	testkit.TakesLong(t)
 	if err := inHistory(before); err != nil {
@@ -55,7 +54,7 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	}{
 		{"upgraded", func(name string) {
 			s.roll(name, now, front, back)
-			s.must(bed.Nodes[1].WaitWayOut(ctx)) // it has come with the pods made there
+			s.must(bed.Nodes[1].WaitWayOut(ctx)) // added with the pods made there
 		}},
 		{"returned", func(name string) {
 			s.withoutSizes()
@@ -70,10 +69,10 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 	}
 }
 
-// roll replaces the daemons, one node after the other. At every stage a pod is
-// made, on the second node, whose agent is of the version before at first; the
-// links of the nodes that the streams pass stay as they are: the switches of this bed read their routes, as
-// the version before needs it, and lose packets of tunnels when links come.
+// roll replaces the daemons, one node after the other. At every stage a pod is made, on the second node, whose
+// agent is of the version before at first; the links of the nodes that the streams pass stay as they are: the
+// switches of this bed read their routes, as the version before needs it, and lose packets of tunnels when links
+// are added.
 func (s story) roll(name, bin string, front, back *testbed.Pod) {
 	s.Helper()
 	s.bed.Bin = bin
@@ -102,8 +101,8 @@ func (s story) roll(name, bin string, front, back *testbed.Pod) {
 	s.soon(shortly, func() error { return endpoints(s.ctx, s.bed, 4) })
 }
 
-// withoutSizes makes agents do without the actions that the version before cannot read
-// in dumps of flows, as the operations page says.
+// withoutSizes makes agents do without the actions that the version before cannot parse in dumps of flows, as on
+// the operations page.
 func (s story) withoutSizes() {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
@@ -125,7 +124,7 @@ func memberServes(ctx context.Context, n *testbed.Node) error {
 	return err
 }
 
-// inHistory is an error if this clone does not reach back to a version before.
+// inHistory returns an error if this clone does not reach back to a version.
 func inHistory(commit string) error {
 	if out, err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
 		return fmt.Errorf("this clone does not have commit %s: %w %s", commit, err, out)

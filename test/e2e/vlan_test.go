@@ -74,7 +74,7 @@ func vlansBesideTunnels(s story) {
 
 	s.isService("lan", "10.1.7.200", lan2, lan1, lan2)
 
-	// Rules hold on the VLAN and behind the router, on the sender's node and on another one.
+	// Rules apply on the VLAN and behind the router, on the sender's node and on another one.
 	s.netctl(strings.Fields("policy rule-add -t blue -d in -l udp -P 7 -j deny guard quiet")...)
 	for _, from := range []*testbed.Pod{dmz2, lan1, lan2} {
 		s.soon(shortly, func() error { return isGuarded(s.ctx, from, dmz1) })
@@ -146,8 +146,8 @@ func podsMoveAndHostsStay(s story) {
 	s.hostsReachEachOther()
 }
 
-// moves takes a pod away and makes one of its address, and so of its MAC, on another
-// node. The router, which knows where the first one was, finds the second one.
+// moves deletes a pod and creates one with its address, and so its MAC, on another node. The router, with its
+// entry for the first one, finds the second one.
 func (s story) moves(pod *testbed.Pod, to int) {
 	s.Helper()
 	s.pings(s.bed.Outside, pod.IP.String())
@@ -164,7 +164,7 @@ func (s story) moves(pod *testbed.Pod, to int) {
 	}
 	s.Logf("the router reaches the pod on its new node after %s", s.pings(s.bed.Outside, pod.IP.String()))
 	s.must(moved.Delete(s.ctx))
-	s.must(pod.MakeSandbox(s.ctx)) // so that it ends as it began
+	s.must(pod.MakeSandbox(s.ctx)) // so that it ends as at the beginning
 	pod.Wanted = []netip.Addr{pod.IP, six}
 	s.isToldOutside(pod.Node, unsolicitedAdvertisement(six, macOf(pod.IP)), func() { s.must(pod.Attach(s.ctx)) })
 	s.serve(pod)
@@ -184,7 +184,7 @@ func unsolicitedAdvertisement(own netip.Addr, mac string) string {
 		"@th,32,32 0x20000000 @th,64,128 0x%x @th,192,64 0x0201%s", mac, own, own.As16(), strings.ReplaceAll(mac, ":", ""))
 }
 
-// isToldOutside expects a frame on the VLAN outside, by the uplink of a node, from a step on.
+// isToldOutside expects a frame on the VLAN outside, by the uplink of a node, after a step.
 func (s story) isToldOutside(n *testbed.Node, frame string, step func()) {
 	s.Helper()
 	outside := ear{"the switch outside", s.beyond(""), fmt.Sprint(s.bed.Outside.Port(n, 1), ".", lanVLAN)}
@@ -231,7 +231,7 @@ func (s story) hostsReachEachOther() {
 	})
 }
 
-// programmed is what the bridges of a node have, in the order of the alphabet.
+// programmed returns the content of a node's bridges, sorted.
 func (s story) programmed(n *testbed.Node) string {
 	s.Helper()
 	out, err := n.Run(s.ctx, "sh", "-ec", `
@@ -242,7 +242,7 @@ done; done | grep -v 'OFPST_.* reply' | sed 's/cookie=[^,]*, //' | sort`)
 	return out
 }
 
-// asked asks an address that should not answer.
+// asked sends a request to an address that should not answer.
 func (s story) asked(from *testbed.Pod, address netip.Addr) map[string]string {
 	s.Helper()
 	got, err := ask(s.ctx, from, address, 500*time.Millisecond)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// kind is what may be asked.
+// kind is a kind of question.
 type kind struct {
 	protocol string // as the probe calls it
 	port     string
@@ -21,10 +21,10 @@ var kinds = []kind{
 	{protocol: "udp", port: "8", shut: true},
 }
 
-// sctpPort is no other protocol's, as the probe tells targets from each other by address and port.
+// sctpPort is no other protocol's, as the probe distinguishes targets by address and port.
 const sctpPort = "9"
 
-// question is what a pod asks at an address.
+// question is a pod's request to an address.
 type question struct {
 	kind
 	size packetSize
@@ -60,7 +60,7 @@ func (w *world) reachable(from, to *worldPod, a netip.Addr) bool {
 	return from.tenant == to.tenant || w.routedVLANs()
 }
 
-// answer is what the pod says, if all packets pass that it takes.
+// answer returns the pod's answer, or "" unless all packets of the exchange pass.
 func (w *world) answer(from, to *worldPod, a netip.Addr, protocol string) string {
 	there := passing{from: from, to: to, src: from.like(a), dst: a}
 	back := passing{from: to, to: from, src: a, dst: from.like(a)}

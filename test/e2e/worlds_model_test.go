@@ -23,14 +23,14 @@ type world struct {
 	unattended bool // agents do not run
 }
 
-// landscape is what all networks of a cluster have in common.
+// landscape has the common properties of all networks of a cluster.
 type landscape struct{ mode, encap string }
 
 var landscapes = []landscape{{"routing", "vxlan"}, {"bridge", "vxlan"}, {"bridge", "vlan"}, {"routing", "vlan"}}
 
 type worldNetwork struct {
 	tenant, name       string
-	subnet4, subnet6   netip.Prefix // invalid: the network has not this version of IP
+	subnet4, subnet6   netip.Prefix // invalid: the network has not this IP family
 	gateway4, gateway6 netip.Addr
 	tag                int
 }
@@ -49,7 +49,7 @@ type worldRule struct {
 	port, priority     int
 }
 
-// worldPod is a pod that is to be, and its addresses and MTU when it is there.
+// worldPod is a pod of the model, with its addresses and MTU once it runs.
 type worldPod struct {
 	name, tenant, network, group string
 	provides                     bool
@@ -91,8 +91,7 @@ func (w *world) chance(percent int) bool { return w.rand.IntN(100) < percent }
 
 func choose[T any](w *world, from ...T) T { return from[w.rand.IntN(len(from))] }
 
-// newNetwork has the addresses of another tenant's, unless VLANs and routers outside
-// are shared.
+// newNetwork has the addresses of another tenant's, unless VLANs and external routers are shared.
 func (w *world) newNetwork(i int) worldNetwork {
 	octet := i%2 + 1
 	if w.encap == "vlan" {
@@ -147,7 +146,7 @@ func (w *world) newRule(i int) worldRule {
 	}
 	switch w.rand.IntN(4) {
 	case 0:
-		g := choose(w, w.groups[:4]...) // both tenants have those of these names
+		g := choose(w, w.groups[:4]...) // both tenants have groups of these names
 		r.group = g.name
 	case 1:
 		r.network = choose(w, "n0", "n1")
@@ -178,14 +177,14 @@ func (w *world) network(tenant, name string) worldNetwork {
 	return worldNetwork{}
 }
 
-// document is an object as netctl apply takes it.
+// document is an object in the form of netctl apply.
 type document struct {
 	Kind     string            `json:"kind"`
 	Metadata map[string]string `json:"metadata"`
 	Spec     map[string]any    `json:"spec,omitempty"`
 }
 
-// documents are all objects of a world.
+// documents returns all objects of a world.
 func (w *world) documents() string {
 	var all []document
 	for _, tenant := range worldTenants {
@@ -218,13 +217,13 @@ func (w *world) documents() string {
 	return inFile(all...)
 }
 
-// inFile is documents one below the other.
+// inFile returns documents one below the other.
 func inFile(all ...document) string {
 	var text strings.Builder
 	for _, d := range all {
 		line, err := json.Marshal(d)
 		if err != nil {
-			return err.Error() // netctl will not understand that
+			return err.Error() // netctl will not accept that
 		}
 		fmt.Fprintf(&text, "---\n%s\n", line)
 	}

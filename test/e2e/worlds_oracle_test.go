@@ -16,7 +16,7 @@ type passing struct {
 	opens        bool
 }
 
-// like is the pod's address of the same version of IP.
+// like returns the pod's address of the same IP family.
 func (p *worldPod) like(a netip.Addr) netip.Addr {
 	for _, own := range p.addresses {
 		if own.Is4() == a.Is4() {
@@ -26,7 +26,7 @@ func (p *worldPod) like(a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// passes asks the rules: those of the highest priority decide, and each of them may deny.
+// passes evaluates the rules: those of the highest priority decide, and each of them may deny.
 func (w *world) passes(p passing) bool {
 	verdict, best := true, 0
 	for _, r := range w.rules {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fares expects that soon all pods get the answers that the oracle says, and no others.
+// fares expects that soon all pods get exactly the answers of the oracle.
 func (w inhabited) fares(when string) {
 	w.Helper()
 	targets := w.targets()
@@ -31,7 +31,7 @@ func (w inhabited) fares(when string) {
 	})
 }
 
-// targets are the addresses of all pods and services; several may have the same one.
+// targets returns the addresses of all pods and services; several may have the same one.
 func (w inhabited) targets() (all []netip.Addr) {
 	for _, p := range w.pods {
 		all = append(all, p.addresses...)
@@ -71,7 +71,7 @@ func (w inhabited) askedBy(p *worldPod, size packetSize, targets []netip.Addr) e
 	return errors.Join(wrong...)
 }
 
-// questions are those of a pod to others and to services. Only datagrams and pings have a size.
+// questions returns those of a pod to others and to services. Only datagrams and pings have a size.
 func (w *world) questions(p *worldPod, size packetSize, targets []netip.Addr) (all []question) {
 	for _, a := range targets {
 		isService := slices.ContainsFunc(w.services, func(s worldService) bool { return slices.Contains(s.addresses, a) })
@@ -87,7 +87,7 @@ func (w *world) questions(p *worldPod, size packetSize, targets []netip.Addr) (a
 // patience is for all answers; all pods ask at once.
 const patience = 5 * time.Second
 
-// target is the address, and the port, of a question, as the probe knows it.
+// target returns the address, and the port, of a question, in the probe's form.
 func (q question) target() string {
 	if q.port == "" {
 		return q.to.String()

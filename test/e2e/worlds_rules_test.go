@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// What netmaster makes of the rules of random models, and the oracle that knows the model
-// only, say the same of every packet between two pods.
+// Netmaster's expansion of the rules of random models, and the oracle that knows the model only, agree about every
+// packet between two pods.
 func TestTheRulesThatAgentsGetMeanWhatTheModelSays(t *testing.T) {
 	t.Parallel()
 	for range 100 {
@@ -39,7 +39,7 @@ func TestTheRulesThatAgentsGetMeanWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// expanded are the rules of all bindings.
+// expanded returns the rules of all bindings.
 func (w *world) expanded() (all []mastercfg.CfgPolicyRule, err error) {
 	for _, g := range w.groups {
 		for _, r := range w.rules {
@@ -72,12 +72,12 @@ func (w *world) expanded() (all []mastercfg.CfgPolicyRule, err error) {
 	return all, nil
 }
 
-// number is that of a group; 0: there is none.
+// number returns the number of a group; 0: there is none.
 func (w *world) number(tenant, name string) int {
 	return 1 + slices.IndexFunc(w.groups, func(g worldGroup) bool { return g.tenant == tenant && g.name == name })
 }
 
-// packets are those that pods may send each other.
+// packets returns those that pods may send each other.
 func (w *world) packets() (all []passing) {
 	for _, from := range w.pods {
 		for _, to := range w.pods {
@@ -97,7 +97,7 @@ func (w *world) packets() (all []passing) {
 	return all
 }
 
-// judged asks the expanded rules.
+// judged evaluates the expanded rules.
 func (w *world) judged(rules []mastercfg.CfgPolicyRule, p passing) bool {
 	verdict, best := true, 0
 	for _, r := range rules {

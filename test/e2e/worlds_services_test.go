@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// worldService selects those of the pods of its tenant that provide.
+// worldService selects the providing pods of its tenant.
 type worldService struct {
 	tenant, network, name string
 	addresses             []netip.Addr // one of IPv4, one of IPv6, or both
 }
 
-// newService has an address of each version of IP that its network has, but may do without IPv6 where there is
+// newService has an address of each IP family that its network has, but may do without IPv6 where there is
 // IPv4. Addresses of pods begin at the other end of the subnet.
 func (w *world) newService(n worldNetwork) worldService {
 	s := worldService{tenant: n.tenant, network: n.name, name: "s" + n.name}
@@ -36,7 +36,7 @@ func (s worldService) document() document {
 	return document{"serviceLB", map[string]string{"tenant": s.tenant, "name": s.name}, spec}
 }
 
-// serviceAt is the service that a pod reaches at an address, as docs/networking.md has it (Services).
+// serviceAt returns the service that a pod reaches at an address, as in docs/networking.md (Services).
 func (w *world) serviceAt(from *worldPod, to netip.Addr) (found worldService, ok bool) {
 	at := slices.IndexFunc(w.services, func(s worldService) bool {
 		return slices.Contains(s.addresses, to) && (w.routedVLANs() || from.tenant == s.tenant && (w.mode == "routing" || from.network == s.network))
@@ -47,7 +47,7 @@ func (w *world) serviceAt(from *worldPod, to netip.Addr) (found worldService, ok
 	return w.services[at], true
 }
 
-// providers of a service, at an address of the same version of IP as its own.
+// providers returns those of a service, at an address of the same IP family as its own.
 func (w *world) providers(s worldService, of netip.Addr) (all []*worldPod) {
 	for _, p := range w.pods {
 		if p.provides && p.tenant == s.tenant && (w.mode == "routing" || p.network == s.network) && p.like(of).IsValid() {
@@ -83,18 +83,18 @@ func (w *world) served(s worldService, from *worldPod, q question) (all []string
 	return []string{refusal}
 }
 
-// provided is what each provider may answer.
+// provided returns the possible answers of each provider.
 func (w *world) provided(s worldService, from *worldPod, q question) (all []string) {
 	for _, p := range w.providers(s, q.to) {
 		all = append(all, w.answer(from, p, p.like(q.to), q.protocol))
-		if p == from && q.size == cut { // what a provider sends to itself must not be larger than the MTU
+		if p == from && q.size == cut { // packets of a provider to itself must not be larger than the MTU
 			all = append(all, "")
 		}
 	}
 	return all
 }
 
-// provide makes a pod a provider of its services, or ends that: its container is no longer what they select, or stops.
+// provide makes a pod a provider of its services, or ends that: its container has other labels, or stops.
 func (w inhabited) provide(p *worldPod, is bool) {
 	w.Helper()
 	if p.provides == is {

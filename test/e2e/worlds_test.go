@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// theWorld repeats one: its seed is in what a failed test prints.
+// theWorld repeats a world: a failed test prints its seed.
 var theWorld = flag.Uint64("world", 0, "seed of the only random world")
 
 const (
@@ -27,8 +27,9 @@ const (
 	podsOfAWorld       = 12
 )
 
-// TestLongRandomWorldsOfPodsFareAsTheOracleSays has pods of random models ask each other and services by ping,
-// TCP, UDP and SCTP, in packets of all sizes, and again after each change of the model, of pods, of providers and of agents.
+// TestLongRandomWorldsOfPodsFareAsTheOracleSays has pods of random models send requests to each other and to
+// services by ping, TCP, UDP and SCTP, in packets of all sizes, and again after each change of the model, of pods,
+// of providers and of agents.
 func TestLongRandomWorldsOfPodsFareAsTheOracleSays(t *testing.T) {
 	testkit.TakesLong(t)
 	var chapters []chapter
@@ -98,7 +99,7 @@ func (s story) inhabit(l landscape) {
 	w.fares("after agents were killed")
 }
 
-// prepare makes the cluster one of the landscape.
+// prepare sets up the cluster for the landscape.
 func (w inhabited) prepare() {
 	w.takesOn(w.landscape)
 	for _, n := range w.networks {
@@ -159,7 +160,7 @@ func (w inhabited) begin(p *worldPod, pod *testbed.Pod) (err error) {
 	return pod.Serve(w.ctx, "-name", p.name, "-tcp", tcpPort, "-udp", echoPort, "-sctp", sctpPort)
 }
 
-// addressesOf are those that others know a pod by.
+// addressesOf returns the addresses at which others reach a pod.
 func addressesOf(ctx context.Context, pod *testbed.Pod) (all []netip.Addr, err error) {
 	out, err := pod.Run(ctx, "ip", "-br", "address", "show", "dev", "eth0", "scope", "global")
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *story) large(journal bool) {
 	s.call(Operation{Verb: Post, Type: "policy", Key: "t0:p0", Object: policy}, Done)
 }
 
-// remove deletes what is stored under keys, at one revision.
+// remove deletes keys of the store, at one revision.
 func (s *story) remove(verb Verb, typ, key string, stored ...string) {
 	s.revision++
 	for _, k := range stored {
@@ -113,7 +113,7 @@ func (s *story) remove(verb Verb, typ, key string, stored ...string) {
 	}
 }
 
-// value is what was last put under a key.
+// value returns the last value of a key.
 func (s *story) value(key string) []byte {
 	for i := len(s.changes) - 1; i >= 0; i-- {
 		if s.changes[i].Key == key && s.changes[i].Value != nil {
@@ -167,8 +167,8 @@ func (s *story) replace(key, old, with string) {
 	c.Value = []byte(strings.Replace(string(c.Value), old, with, 1))
 }
 
-// findings verifies the story. Only its end is complete, so that what is said
-// of the derivation at earlier revisions does not count.
+// findings verifies the story. Only its end is complete, so findings about the derivation at earlier revisions do
+// not count.
 func (s *story) findings() []Finding {
 	_, found := Verify(newLog(s.changes), s.calls)
 	var kept []Finding
@@ -192,8 +192,8 @@ func TestNothingIsFoundInASoundHistory(t *testing.T) {
 	}
 }
 
-// While a large change is stored, others go on with what it does not touch:
-// they delete a network, make it again, and put an endpoint into it.
+// While a large change is stored, other requests that it does not touch are carried out: they delete a network,
+// create it again, and put an endpoint into it.
 func TestWhatHappensDuringALargeChangeHappensAtItsOwnRevision(t *testing.T) {
 	s := newStory(t)
 	network, state := modelKey("network", "t0:n0"), networkPrefix+"n0.t0"
@@ -384,7 +384,7 @@ func TestTheLastEndpointOfANetworkGoesAtTheRevisionOfTheNextOne(t *testing.T) {
 		s.changes = append(s.changes, Change{s.revision, network, object}, Change{s.revision, state, record})
 		s.call(Operation{Verb: Post, Type: "network", Key: "t0:n0", Object: decodeObject("network", object)}, Done)
 		s.endpoint("c1", "10.0.0.1")
-		for _, want := range []int{wanted, 1} { // the second time the address is given twice
+		for _, want := range []int{wanted, 1} { // the second time the address is assigned twice
 			e := NewEvidence(newLog(s.changes), s.calls)
 			fates, _ := Explain(e)
 			if found := Addresses(e, fates); len(found) != want {

@@ -70,7 +70,7 @@ type variant struct {
 
 var variants = []variant{{"small", Small, 1}, {"wide", Wide, 4}}
 
-// planOf is a plan as flags say. When the test fails, it tells how to repeat it.
+// planOf returns a plan by the flags. When the test fails, it logs how to repeat it.
 func planOf(t *testing.T, scale Scale, n int) Plan {
 	t.Helper()
 	plan := Plan{Seed: *seed, Scale: scale, Operations: n, Clients: *clients, Report: t.Logf}

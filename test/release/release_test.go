@@ -1,4 +1,4 @@
-// Package release tests what is made for others of the source.
+// Package release tests the files that are made for users of the source.
 package release
 
 import (

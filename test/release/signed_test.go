@@ -120,7 +120,7 @@ func archive(t *testing.T, folder string) string {
 	return found[0]
 }
 
-// verify is what docs/security.md tells users to do.
+// verify carries out the steps for users in docs/security.md.
 func verify(t *testing.T, folder, signer string) error {
 	t.Helper()
 	public, err := os.ReadFile(signer + ".pub")

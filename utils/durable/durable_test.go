@@ -93,7 +93,7 @@ func TestWhatKilledWritersLeftGoesAtTheNextStart(t *testing.T) {
 	}
 }
 
-// The names that are swept are those that writers give.
+// The names that are swept are those of writers.
 func TestAKilledWriterLeavesAFileThatIsSwept(t *testing.T) {
 	dir, killed := t.TempDir(), errors.New("killed")
 	func() {

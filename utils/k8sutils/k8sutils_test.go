@@ -122,7 +122,7 @@ func TestATokenThatIsWrittenAnewIsUsed(t *testing.T) {
 	})
 }
 
-// transport answers nothing, and sees what is asked.
+// transport answers with an empty body, after it was called with the request.
 type transport func(*http.Request)
 
 func (see transport) RoundTrip(r *http.Request) (*http.Response, error) {

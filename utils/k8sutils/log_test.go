@@ -9,7 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// What the client of Kubernetes tells is in our log: errors as warnings, with their fields, and the rest if it is asked for.
+// Messages of the Kubernetes client are in our log: errors as warnings, with their fields, and the rest if its
+// level is enabled.
 func TestTheClientOfKubernetesWritesToOurLog(t *testing.T) {
 	log, written := test.NewNullLogger()
 	LogTo(log.WithField("component", "kubernetes"))

@@ -95,7 +95,7 @@ func TestARequestThatMayHaveArrivedIsNotSentTwice(t *testing.T) {
 	}
 }
 
-// An API server that is there, and whose store is not, is left for one that can serve.
+// Clients turn from an API server without a store to one that can serve.
 func TestAnAPIServerThatCannotServeIsLeft(t *testing.T) {
 	there, asked := apiServer(t)
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {

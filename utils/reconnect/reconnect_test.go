@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Requests share connections as long as nothing has changed. Then they go over others; what is on an
-// old connection is answered, and the connection ends.
+// Requests share connections as long as nothing has changed. Then they use new ones; requests on an old connection
+// are answered, and the connection ends.
 func TestOldConnectionsEndWithTheirRequests(t *testing.T) {
 	var closed sync.Map // by the address of the client
 	held, release := make(chan struct{}), make(chan struct{})

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fakenode.Isolate(m)) }
 
-// addresses gives an interface so many of them.
+// addresses adds so many addresses to an interface.
 func addresses(t *testing.T, net, count int) {
 	t.Helper()
 	var script strings.Builder

@@ -100,7 +100,7 @@ func (l *books) forgetFlushes() {
 	}
 }
 
-// noteFormer records what the groups in the switch make, before these are read anew.
+// noteFormer records the connections that the groups in the switch make, before these are read again.
 func (l *books) noteFormer() {
 	for _, p := range l.groups.list {
 		for _, c := range pipeline.Connections(p.have) {

@@ -7,11 +7,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Connections are admitted in an epoch, and packets of an admitted connection skip the policy tables until the next
-// epoch. That is right only if the switch has all policy flows. While it refuses some, the flows of the
-// epoch are withheld from it: no connection is admitted, and each packet is judged by the policy flows that
-// are there. Once a retry succeeds, the epoch is written again, under its old number or a new one. Connections that were
-// admitted in it before are not judged again under the old number.
+// Connections are admitted in an epoch, and packets of an admitted connection skip the policy tables until the
+// next epoch. That is right only if the switch has all policy flows. While it refuses some, the flows of the epoch
+// are withheld from it: no connection is admitted, and each packet is evaluated by the existing policy flows. Once
+// a retry succeeds, the epoch is written again, under its old number or a new one. Connections that were admitted
+// in it before are not evaluated again under the old number.
 
 // epoch is the epoch that is wanted.
 type epoch struct {
@@ -42,9 +42,9 @@ func isEpoch(p *place[string]) bool {
 	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
-// affectsJudgement reports whether policies may be judged wrongly while the switch refuses a step at a place: a rule
-// is missing, or an endpoint has its former class. An endpoint without flows counts as unknown; meters and groups do
-// not matter.
+// affectsJudgement reports whether policies may be evaluated wrongly while the switch refuses a step at a place: a
+// rule is missing, or an endpoint has its former class. An endpoint without flows counts as unknown; meters and
+// groups do not matter.
 func affectsJudgement(p *place[string]) bool {
 	ofTier := func(c claim[string]) bool { return c.owner.Kind == pipeline.KindTierRule }
 	return slices.ContainsFunc(p.claims, ofTier) || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)

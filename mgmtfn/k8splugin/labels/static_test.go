@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A static pod belongs where its mirror pod says, and without one where its own annotations do. No other pod is
-// placed by those.
+// A static pod is placed by its mirror pod, and without one by its own annotations. No other pod is placed by
+// those.
 func TestAStaticPodWithoutAMirrorPodBelongsWhereItSays(t *testing.T) {
 	const hash, uuid = "0123456789abcdef0123456789abcdef", "8c0e6f5a-7b34-4f3e-9d0c-6a1f2e3d4c5b"
 	away := fault.New(fault.Unavailable, "not placed")

@@ -174,8 +174,8 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 	}
 }
 
-// A router of the VLAN gives prefixes to everybody there. The switch knows the endpoint by the addresses of the
-// specification, and drops what it sends from others.
+// A router of the VLAN advertises prefixes to all hosts there. The switch knows the endpoint by the addresses of
+// the specification, and drops packets with other sources.
 func TestAnInterfaceTakesNothingThatRoutersAdvertise(t *testing.T) {
 	for name, spec := range map[string]podlink.Spec{
 		"p7": {Name: "eth0", MAC: "02:02:0a:00:00:07", Announce: true,

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Of each address one refusal in ten seconds is written down, and how many were not.
+// For each address one refusal in ten seconds is recorded, with the number of the others.
 func TestEarlyRefusalsDoNotFillTheAuditLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := audit.New(path, testkit.Quiet())

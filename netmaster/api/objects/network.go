@@ -116,9 +116,9 @@ func noServices(r ledger.Reader, n *contivmodel.Network) error {
 		n.NetworkName, field, master.SubnetLike(n, services), services).WithField(field)
 }
 
-// aloneOutside refuses overlaps with the networks of all tenants that outside routers know, and with the
-// external addresses of all services: outside, an address is one host, whatever its tenant. Callers with rights
-// in tenants only are not told the name of another tenant's network.
+// aloneOutside refuses overlaps with the networks of all tenants that external routers know, and with the external
+// addresses of all services: outside, an address is one host, whatever its tenant. Callers with rights in tenants
+// only do not get the name of another tenant's network.
 func aloneOutside(c *Change, n *contivmodel.Network) error {
 	o, err := overlapOf(c, master.OnVLANs, n)
 	if err != nil {
@@ -150,9 +150,9 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
 }
 
-// noNodeIn refuses a network that contains an address of a node, on the link of the outside routers or where others
-// reach its agent or tunnels: routers would be told that an endpoint has it. Callers with rights in tenants only are
-// not told which.
+// noNodeIn refuses a network that contains an address of a node, on the link of the external routers or where
+// others reach its agent or tunnels: routers would get a route to it as an endpoint's. Callers with rights in
+// tenants only do not get the address.
 func noNodeIn(c *Change, n *contivmodel.Network) error {
 	router, at := master.RouterIn(c, n)
 	node := ""

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// refusedTag adds the tag and its owner to the refusal of a network's tag. Callers with rights in tenants only
-// are not told the name of another tenant's network.
+// refusedTag adds the tag and its owner to the refusal of a network's tag. Callers with rights in tenants only do
+// not get the name of another tenant's network.
 func refusedTag(c *Change, n *contivmodel.Network, err error) error {
 	refused, is := errors.AsType[*fault.Error](err)
 	if !is || refused.Kind != fault.Conflict || refused.Field != "pktTag" {

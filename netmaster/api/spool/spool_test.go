@@ -104,7 +104,7 @@ func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
 	} else {
 		answer.Close()
 	}
-	// One that is being read gives back what its reader has.
+	// An answer that is being read releases the parts that have been read.
 	if _, err := io.CopyN(io.Discard, kept[0], int64(kept[0].kept)-1); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestAClientHasNoMoreThanItsShare(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ann has long answers of 262144 bytes") {
 		t.Errorf("ann is told %v", err)
 	}
-	if _, err := ann[0].WriteTo(io.Discard); err != nil { // it is given back when it is read
+	if _, err := ann[0].WriteTo(io.Discard); err != nil { // it is released when it is read
 		t.Error(err)
 	}
 	ann = append(ann, fill("ann")...)
@@ -261,7 +261,7 @@ func TestAClientHasNoMoreThanItsShare(t *testing.T) {
 	if len(b.of) != 0 {
 		t.Errorf("taken by clients: %v", b.of)
 	}
-	// The only answer may be longer than a share. What is packed meanwhile is given back, too.
+	// The only answer may be longer than a share. Parts packed meanwhile are released, too.
 	const large = 64 << 20
 	b = NewBudget(large, piece)
 	packed, err := b.Write(t.Context(), "ann", nil, lines(90000))

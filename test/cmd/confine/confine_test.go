@@ -79,7 +79,7 @@ func TestAProgramIsConfinedAsItsUnitSays(t *testing.T) {
 		}
 		cmd.Args[2] = self
 		cmd.Env = append(os.Environ(), "BE_CONFINE=1")
-		out, _ := cmd.CombinedOutput() // what it prints tells
+		out, _ := cmd.CombinedOutput() // its output is checked
 		return string(out)
 	}
 	want := `writes to what is its own: yes

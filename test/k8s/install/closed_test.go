@@ -88,8 +88,8 @@ func (i installation) restartOfAll() {
 	i.pod("restarted", 3)
 }
 
-// lostKeys has a node, and the netmaster on it, lose what they show to others: Kubernetes vouches
-// for them again.
+// lostKeys has a node, and the netmaster on it, lose their certificates and keys: Kubernetes vouches for them
+// again.
 func (i installation) lostKeys() {
 	n := i.Nodes[2]
 	before := i.netctl("node", "ls")

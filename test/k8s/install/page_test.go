@@ -21,7 +21,7 @@ func (i installation) follow(title string) {
 	clustertest.Follow(i.T, i.Cluster, title)
 }
 
-// byThePage installs as the page says, with its examples of patches.
+// byThePage installs by the commands of the page, with its examples of patches.
 func (i installation) byThePage() {
 	if err := os.Symlink(i.Bin, filepath.Join(i.Files(), "bin")); err != nil {
 		i.Fatal(err)
@@ -67,7 +67,8 @@ const closing = "Close an open installation"
 // upgrading is the section that needs another version.
 const upgrading = "Upgrade"
 
-// upgradeByThePage upgrades as the page says, to images that are the same under another name, while pods talk.
+// upgradeByThePage upgrades by the commands of the page, to images that are the same under another name, while
+// pods talk.
 func (i installation) upgradeByThePage() {
 	const next = "localhost/contiv/netplugin:next"
 	for _, n := range i.Nodes {

@@ -43,7 +43,7 @@ spec:
   ingress: [{action: Pass, from: [{namespaces: {}}]}]
 `
 
-// rights compares what roles grant with what was asked for: agents ask for nothing.
+// rights compares the roles' rights with the requests: agents send none.
 func (i installation) rights() {
 	// A pod that is refused, so that there is an event.
 	i.kubectl("run", "refused", "--image=nowhere", "--annotations=io.contiv.tenant=nobody", "--restart=Never")

@@ -42,7 +42,7 @@ func (i installation) rewrite(old, now string) {
 }
 
 // plainMembers installs with members that speak plainly, in an enforced cluster. Netmasters of before founded such
-// ones, and these refuse to: the cluster is founded as an open one and gets its authorities, and the last step is what
+// ones, and these refuse to: the cluster is founded as an open one and gets its CAs, and the last step is what
 // one of before has written.
 func (i installation) plainMembers() {
 	i.patched("three")
@@ -75,7 +75,7 @@ func (i installation) founding(old, now string) {
 	i.must(os.WriteFile(path, []byte(changed), 0o644))
 }
 
-// applyMembers applies the manifests, and returns when netmasters are as these say.
+// applyMembers applies the manifests, and returns when netmasters are rolled out.
 func (i installation) applyMembers() {
 	i.Helper()
 	i.kubectl("apply", "--kustomize", i.Installation("three"))

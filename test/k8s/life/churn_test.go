@@ -115,8 +115,8 @@ func churn(t *testing.T, total int) {
 	}
 }
 
-// withoutCounters leaves out of what differs which address a network has given last. That is known as long as the
-// network is there.
+// withoutCounters removes the counters of the last addresses of networks from a diff. They exist as long as the
+// network.
 func withoutCounters(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		what, key, _ := strings.Cut(line, ": /")
@@ -233,7 +233,7 @@ func cycle(ctx context.Context, c *cluster.Cluster, api *cluster.API, talks *tal
 	return remove(ctx, api, name, random.IntN(3) == 0)
 }
 
-// killPod kills all processes of a pod, if containerd says which, and lets kubelet find out.
+// killPod kills all processes of a pod, if containerd lists them, and lets kubelet find out.
 func killPod(ctx context.Context, n *testbed.Node, name string) {
 	ids, err := n.Run(ctx, "ctr", "--namespace", "k8s.io", "containers", "list", "--quiet", `labels."io.kubernetes.pod.name"==`+name)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestClocksOfMachinesDiffer(t *testing.T) {
 // logTime is the time of a line of kubelet's log.
 var logTime = regexp.MustCompile(`(?m)^[IWEF]\d{4} (\d\d:\d\d:\d\d)\.`)
 
-// ahead says why the clock of whose log this is does not differ by that from ours.
+// ahead returns an error unless the clock of the log's process differs by that from ours.
 func ahead(log string, want time.Duration) error {
 	data, err := os.ReadFile(log)
 	if err != nil {

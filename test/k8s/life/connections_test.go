@@ -53,8 +53,9 @@ func (k *talks) begin(ctx context.Context, from, node *testbed.Node, address str
 	}
 }
 
-// enough says why too few connections were opened or tracked for the test to mean anything. Some pods cannot be reached,
-// as what starts them was killed, and some connections end before their node is asked.
+// enough returns an error if too few connections were opened or tracked for the test to mean anything. Some pods
+// cannot be reached, as the component that starts them was killed, and some connections end before their node is
+// asked.
 func (k *talks) enough() error {
 	if len(k.open) == 0 || 2*k.tracked <= len(k.open) {
 		return fmt.Errorf("%d connections tried, %d open, %d of them tracked: want more than half tracked", k.tried, len(k.open), k.tracked)

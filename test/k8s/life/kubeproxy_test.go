@@ -17,7 +17,7 @@ import (
 // leavingLimit is for a cluster that leaves kube-proxy.
 const leavingLimit = 8 * time.Minute
 
-// leaving are the steps of the page, which it says how to go.
+// leaving are the steps of the page with commands.
 var leaving = []string{"End it", "Take its rules away", "See that it is gone"}
 
 // A cluster of kubeadm, on which our daemons were installed beside kube-proxy, removes kube-proxy by the commands
@@ -139,8 +139,8 @@ func (s *story) leaveKubeProxy(mode string) {
 	}
 }
 
-// knownToKubeProxy waits until every node has its rules for an address of a service. What a process of a node has begun
-// before by UDP stands still when they come: it ends what the kernel knows of that, as the page says.
+// knownToKubeProxy waits until every node has its rules for an address of a service. UDP flows of a node's
+// processes from before the rules hang: it deletes their connection tracking entries, as on the page.
 func (s *story) knownToKubeProxy(at string) {
 	s.Helper()
 	address, _, err := net.SplitHostPort(at)
@@ -183,7 +183,7 @@ func (s *story) check() (string, error) {
 	return s.Kubectl(s.ctx, "--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "check")
 }
 
-// proxied says why a node is not told to have a proxy of a mode.
+// proxied returns an error unless a node has a proxy of a mode.
 func proxied(ctx context.Context, run func(context.Context, ...string) (string, error), mode string) error {
 	said, err := run(ctx, "curl", "--silent", "--max-time", "2", "http://127.0.0.1:10249/proxyMode")
 	if err == nil && said != mode {

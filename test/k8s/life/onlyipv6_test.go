@@ -134,7 +134,7 @@ func (s six) noIPv4() {
 			s.Errorf("%s has %s", pod, out)
 		}
 	}
-	for _, n := range s.Nodes { // but for itself, and for what is the same on all
+	for _, n := range s.Nodes { // except loopback, and what is the same on all
 		out, err := n.Run(s.ctx, "sh", "-c", "ip -4 -o address show | grep -vwE 'lo|contivh0' || :")
 		s.must(err)
 		if out != "" {
@@ -164,7 +164,7 @@ func (s six) services() {
 	}
 }
 
-// asksAPI says why a pod does not get an answer of the API server's that its service account's authority vouches for.
+// asksAPI returns why a pod does not get an answer of the API server that its service account's CA verifies.
 func (s six) asksAPI(pod, at string) error {
 	const authority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 	out, err := s.Kubectl(s.ctx, "exec", pod, "--", "curl", "--silent", "--show-error", "--max-time", "2", "--cacert", authority, "https://"+at+"/version")

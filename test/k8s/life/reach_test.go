@@ -93,7 +93,7 @@ func filled(t *testing.T, name, address string) (path string) {
 	return path
 }
 
-// reached says why a pod does not reach a server.
+// reached returns why a pod does not reach a server.
 func reached(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	code, err := curl(ctx, c, from, to)
 	if err == nil && code != "0" {
@@ -102,8 +102,7 @@ func reached(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	return err
 }
 
-// denied says why a server does not count as denied to a pod. One try that fails may be chance, so it takes three
-// in a row.
+// denied returns an error if a pod reaches a server. One failure may be chance, so it takes three in a row.
 func denied(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	for range 3 {
 		code, err := curl(ctx, c, from, to)

@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// powerOff ends what runs on a node at once, and takes away what a start of the machine would: processes,
-// network namespaces, links, what is in /run. Disks stay, and with them the ports in Open vSwitch's
-// database. The store is elsewhere.
+// powerOff ends the processes of a node at once, and removes what a start of the machine would: network
+// namespaces, links, the content of /run. Disks stay, and with them the ports in Open vSwitch's database. The
+// store is elsewhere.
 const powerOff = `
 for p in /proc/[0-9]*; do
   pid=${p#/proc/}
@@ -35,13 +35,13 @@ func counted(ctx context.Context, c *cluster.Cluster, n *testbed.Node) (string, 
 	return fmt.Sprintf("ports, links, namespaces, attachments %q, %d endpoints", strings.Fields(out), strings.Count(keys, "/eps/")), err
 }
 
-// lostDatabase is what is gone, too, where Open vSwitch keeps its database in memory, or the disk was new.
+// lostDatabase is also lost if Open vSwitch keeps its database in memory, or the disk is new.
 const lostDatabase = `
 rm -rf /etc/openvswitch/*
 find /run/contiv -mindepth 1 ! -name 'netmaster*' -delete`
 
-// The pods of a node that was switched off and on again come back, and nothing is left of what they were; also where the switch has
-// forgotten all that it had.
+// The pods of a node that was switched off and on again return, and nothing is left of their former selves; also
+// if the switch has lost its database.
 func TestPodsOfANodeThatStartsAgain(t *testing.T) {
 	c, api := up(t, 2)
 	n := c.Nodes[1]
@@ -82,7 +82,7 @@ func TestPodsOfANodeThatStartsAgain(t *testing.T) {
 		must(n.JoinTunnels(ctx)) // its link is a port of the machine's own bridge
 		must(c.StartContainerd(ctx, n))
 		must(c.StartKubelet(n))
-		must(n.StartNetplugin()) // last: kubelet wants sandboxes before it is there
+		must(n.StartNetplugin()) // last: kubelet requests sandboxes before it runs
 		for _, name := range names {
 			soon(func() error {
 				now, err := sandbox(ctx, n, name)

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/test/k8s/cluster"
 )
 
-// Two policies with so many rules each name one client: of one there is room in a switch, of both there is not.
+// Two policies with so many rules each name one client: a switch has room for one of them, not for both.
 const (
 	rulesEach = 2100
 	firstPort = 10000
@@ -62,7 +62,7 @@ func (s *story) refused() {
 	s.noPolicy(refused)
 }
 
-// inForce says why netctl does not tell this of a NetworkPolicy.
+// inForce returns an error unless netctl reports this state of a NetworkPolicy.
 func (s *story) inForce(policy, realised, why string) error {
 	out, err := s.Netctl(s.ctx, "describe", "network-policy", "default/"+policy)
 	if err == nil && !(strings.Contains(out, realised) && strings.Contains(out, why)) {

@@ -45,7 +45,7 @@ func renamed(t *testing.T, c *cluster.Cluster, from *cluster.Pod, address string
 	}
 }
 
-// slicesHave says why the slices of the service do not have the names of its ports yet.
+// slicesHave returns an error until the slices of the service have the names of its ports.
 func slicesHave(ctx context.Context, c *cluster.Cluster, ports []object) error {
 	var want []string
 	for _, p := range ports {

@@ -90,16 +90,16 @@ func (s *story) noPolicy(name string) {
 
 const policiesPath = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 
-// selects is a pod by the label that `kubectl run` gives it.
+// selects returns a selector of a pod by the label that `kubectl run` sets.
 func selects(pod string) object { return object{"matchLabels": object{"run": pod}} }
 
-// reaches says why a pod does not reach an address.
+// reaches returns why a pod does not reach an address.
 func (s *story) reaches(from *cluster.Pod, address string) error {
 	_, err := from.Run(s.ctx, "ping", "-c", "1", "-W", "1", address)
 	return err
 }
 
-// isolated says why an address does not count as one that a pod cannot reach: a packet may be lost, three in a row are not.
+// isolated returns an error if a pod reaches an address: a packet may be lost, three in a row are not.
 func (s *story) isolated(from *cluster.Pod, address string) error {
 	for range 3 {
 		if s.reaches(from, address) == nil {

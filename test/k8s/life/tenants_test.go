@@ -92,7 +92,7 @@ func probed(name, node string) object {
 	return pod
 }
 
-// toldOfPod says why there is no event of a reason about a pod.
+// toldOfPod returns an error if there is no event of a reason about a pod.
 func (s *story) toldOfPod(reason, namespace, pod string) error {
 	out, err := s.Kubectl(s.ctx, "--namespace", namespace, "get", "events", "--field-selector", "reason="+reason+",involvedObject.name="+pod, "-o", "name")
 	if err == nil && out == "" {

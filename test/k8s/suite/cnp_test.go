@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// clusterPolicies runs the conformance tests of ClusterNetworkPolicy, one by one: half of their
-// time they wait for what is to be dropped.
+// clusterPolicies runs the conformance tests of ClusterNetworkPolicy, one by one: half of their time they wait for
+// packets that have to be dropped.
 func clusterPolicies(t *testing.T, c *cluster.Cluster) {
 	ran, out, err := runProgram(t, c, "cnp.test", "-test.skip", "/^("+strings.Join(clusterPolicyLeftOut, "|")+")$")
 	if err != nil {

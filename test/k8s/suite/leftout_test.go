@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// omission is what is left out of upstream's network tests for a reason.
+// omission is a part of upstream's network tests that is left out for a reason.
 type omission struct {
 	names string // regular expression
 	want  int    // how many that are

@@ -20,8 +20,8 @@ import (
 // programLimit bounds how long such a program may take.
 const programLimit = 20 * time.Minute
 
-// runProgram runs a test program of others against a cluster, and returns how its subtests ended, by name,
-// and what it said.
+// runProgram runs an upstream test program against a cluster, and returns the results of its subtests, by name,
+// and its output.
 func runProgram(t *testing.T, c *cluster.Cluster, name string, args ...string) (verdicts map[string]string, said string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
 	defer cancel()
@@ -38,7 +38,7 @@ func runProgram(t *testing.T, c *cluster.Cluster, name string, args ...string) (
 	if failed := slices.Contains(slices.Collect(maps.Values(listener.verdicts)), "FAIL"); err != nil && !failed {
 		return nil, "", fmt.Errorf("%s: no subtest failed, but it did (%v): %s", name, err, tail(listener.said.String()))
 	}
-	return listener.verdicts, listener.said.String(), nil // why one failed is in what it said
+	return listener.verdicts, listener.said.String(), nil // the reason of a failure is in the output
 }
 
 // listener parses the output of a test program, and logs each subtest that ends.

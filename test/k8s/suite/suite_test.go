@@ -21,7 +21,7 @@ type part struct {
 	short       bool // also of the short form, which runs after every change
 }
 
-// parts are those that pass; leftOut says which others there are, and why they are left out.
+// parts are those that pass; leftOut has the others, with the reasons.
 var parts = []part{
 	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5, short: true},
 	{name: "services", focus: `\[sig-network\] (Services|Service endpoints latency)`, skip: `SCTP|DualStack|Disruptive|Serial`, want: 49},

@@ -28,14 +28,14 @@ type bed struct {
 	kept     []*probe          // whose connections go on
 	probed   int
 	redialed int // connections that were allowed, and needed more than one try
-	again    int // exchanges that were not as the policies say
+	again    int // exchanges that did not match the policies
 
 	mu       sync.Mutex
 	arrived  map[string]bool // words that servers got
 	answered map[string]bool // and clients back
 }
 
-// makePods makes the pods of the world, three on each node, with addresses of both versions of IP.
+// makePods makes the pods of the world, three on each node, with addresses of both IP families.
 func (b *bed) makePods(ctx context.Context) error {
 	const network = "both"
 	if _, err := b.Netctl(ctx, "network", "create", "--subnet", "10.200.0.0/16", "--gateway", "10.200.0.1",
@@ -114,7 +114,8 @@ func (b *bed) find(ctx context.Context, pod int) error {
 	return fmt.Errorf("no network namespace on %s has %s: %s", node.Name, there.Status.PodIP, out)
 }
 
-// admits finds the flow by which connections go on that were admitted in an epoch, whose mark is not masked: those of services are.
+// admits finds the flow by which connections go on that were admitted in an epoch, whose mark is not masked: those
+// of services are.
 var admits = regexp.MustCompile(`ct_state=\+est\+trk,ct_mark=(0x[0-9a-f]+),`)
 
 // epoch is that of all switches.

@@ -35,9 +35,9 @@ func (p *probe) String() string {
 // Times of an exchange.
 const (
 	exchangeLimit = 15 * time.Second       // until all that is allowed has come
-	resend        = 200 * time.Millisecond // of what is not answered
+	resend        = 200 * time.Millisecond // of unanswered words
 	redial        = 2 * time.Second        // of a connection, whose first packet the kernel repeats after one
-	quiet         = 30 * time.Millisecond  // in which what is denied has time to come, too
+	quiet         = 30 * time.Millisecond  // in which denied packets would arrive, too
 )
 
 // fresh are probes of all pods to all others, but for themselves.
@@ -102,7 +102,7 @@ func (b *bed) exchange(ctx context.Context) (missing, leaked error) {
 	return nil, b.check(unwanted, false)
 }
 
-// check says which of the probes have not fared as they should.
+// check returns the probes with a wrong result.
 func (b *bed) check(probes []*probe, want bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

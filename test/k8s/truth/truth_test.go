@@ -75,8 +75,8 @@ func TestPacketsFareAsPoliciesSay(t *testing.T) {
 		*policies, b.probed, b.redialed, b.again, time.Since(began).Seconds())
 }
 
-// settle probes until all is as the policies say, or the time is over. A change is one of several objects, so
-// packets may still fare by some of what was before it; after leakLimit nothing that is denied may arrive, not once.
+// settle probes until all results match the policies, or the time is over. A change is one of several objects, so
+// packets may still fare by some of the former state; after leakLimit no denied packet may arrive, not once.
 func (b *bed) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
@@ -120,7 +120,7 @@ func (b *bed) change(ctx context.Context) error {
 
 // apply sends the API server what it does not have yet. other reports whether a policy has changed.
 func (b *bed) apply(ctx context.Context) (other bool, err error) {
-	wanted := map[string]object{} // by path; of what there is already only the labels change
+	wanted := map[string]object{} // by path; of existing objects only the labels change
 	for name, labels := range b.world.Namespaces {
 		wanted["/api/v1/namespaces/"+name] = object{"metadata": object{"labels": labels}}
 	}
@@ -163,7 +163,7 @@ func (b *bed) apply(ctx context.Context) (other bool, err error) {
 	return other, nil
 }
 
-// relabel gives an object its labels, and takes away the others of the world.
+// relabel sets an object's labels, and removes the world's others.
 func (b *bed) relabel(ctx context.Context, path string, o object) error {
 	var there object
 	if err := b.api.Do(ctx, http.MethodGet, path, nil, &there); err != nil {
