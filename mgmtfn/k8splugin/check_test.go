@@ -51,7 +51,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 			netns := fakenode.NewNamespace(t)
 			do(t, node, request(cniwire.Add, "pod", netns, ""))
 			t.Cleanup(func() { do(t, node, request(cniwire.Del, "pod", netns, "")) })
-			// What a plugin behind us may add.
+			// Additions of a chained plugin.
 			fakenode.InNamespace(t, netns, "ip", "addr", "add", "192.0.2.1/32", "dev", "eth0")
 			do(t, node, request(cniwire.Check, "pod", netns, ""))
 			c.damage(t, node, netns)
