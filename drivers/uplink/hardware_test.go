@@ -8,13 +8,13 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// mac is that of a link.
+// mac returns the MAC of a link.
 func (n *node) mac(link string) string {
 	n.t.Helper()
 	return regexp.MustCompile(`link/ether ([0-9a-f:]+)`).FindStringSubmatch(n.Exec("ip", "link", "show", link))[1]
 }
 
-// A link that has its address back is another one on the network than the bridge.
+// A link that has its address back needs another MAC on the network than the bridge.
 func TestTheLocalPortGivesTheMACBackWithTheLink(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -33,7 +33,7 @@ func TestTheLocalPortGivesTheMACBackWithTheLink(t *testing.T) {
 	n.says(b, "")
 }
 
-// With another MAC the local port loses routes: ovs-vswitchd takes it down for that.
+// With another MAC the local port loses routes: ovs-vswitchd sets it down for that.
 func TestWhatTheHostHasAtTheOtherLinkOutlivesTheMAC(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -27,7 +27,7 @@ func aHost(t *testing.T) *node {
 	return n
 }
 
-// configureHost is what the host's own configuration does.
+// configureHost applies the host's own configuration.
 func (n *node) configureHost() {
 	n.t.Helper()
 	n.Exec("ip", "link", "set", "up0", "up")
@@ -39,7 +39,7 @@ func (n *node) configureHost() {
 	n.Exec("ip", "-6", "route", "add", "default", "via", "2001:db8:7::1")
 }
 
-// picture is what the host has.
+// picture returns the host's addresses, routes and settings.
 func (n *node) picture() string {
 	n.t.Helper()
 	return n.Exec("sh", "-ec", `
@@ -49,7 +49,7 @@ ip -6 route show table all | grep -v 'table local\|fe80\|multicast' | sed 's/ pr
 grep . /proc/sys/net/ipv4/conf/up?/rp_filter /proc/sys/net/ipv6/conf/up?/disable_ipv6 || true`)
 }
 
-// onBridge is the same when the host is reached by the bridge.
+// onBridge returns the expected picture when the host is reached by the bridge.
 func onBridge(before string) string {
 	var all []string
 	for line := range strings.Lines(before) {
@@ -124,7 +124,7 @@ func TestTheHostKeepsItsAddressesWhileItsLinkIsAnUplink(t *testing.T) {
 	n.StartVswitchd()
 	n.isOnBridge("without a keeper", before)
 
-	// Killed in the middle of moving.
+	// Killed during the move.
 	n.spoilRecord(unmoved)
 	n.Exec("ip", "address", "flush", "dev", uplink.DefaultBridge)
 	b, stop = n.keep("", "up0")

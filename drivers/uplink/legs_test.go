@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// has waits until the host has all this.
+// has waits until the picture of the host has all these parts.
 func (n *node) has(what string, parts ...string) {
 	n.t.Helper()
 	defer func() {
@@ -92,7 +92,7 @@ func TestWhatComesLaterIsNotedWhileTheOtherLinkIsRefused(t *testing.T) {
 	n.has("each link has what is its own", "up0    inet 198.51.100.9/24", "up1    inet 192.0.2.7/24")
 }
 
-// A netplugin of an earlier version wrote down once, for all links, that the local port has everything.
+// A netplugin of an earlier version recorded once, for all links, that the local port has everything.
 func TestARecordOfBeforeIsUnderstood(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -114,7 +114,7 @@ func TestARecordOfBeforeIsUnderstood(t *testing.T) {
 	}
 }
 
-// A link that is refused has its MAC for itself, as it has its addresses.
+// A refused link keeps its MAC for itself, like its addresses.
 func TestTheLocalPortHasNotTheMACOfALinkThatIsRefused(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// NetworkManager has the kernel make no route for an address, and makes that itself, in the name of the kernel.
+// NetworkManager keeps the kernel from making a route for an address, and makes it itself, with the kernel's
+// protocol.
 func TestAHostOfNetworkManagerKeepsTheRouteToItsNetwork(t *testing.T) {
 	n := aHost(t)
 	n.Exec("ip", "address", "flush", "dev", "up0", "scope", "global")

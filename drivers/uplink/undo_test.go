@@ -180,8 +180,7 @@ func TestALinkThatIsNoPortKeepsNoOtherWaiting(t *testing.T) {
 	n.isOnBridge("without up1", before)
 }
 
-// A keeper that cannot write down what settings were, or is killed meanwhile, has not
-// changed them.
+// A keeper that cannot record the former settings, or is killed meanwhile, has not changed them.
 func TestSettingsAreWrittenDownBeforeTheyAreChanged(t *testing.T) {
 	n := aHost(t)
 	before := n.picture()

@@ -23,7 +23,7 @@ func TestALinkWithARouteThatCannotBeWrittenDownStaysAsItIs(t *testing.T) {
 	n.isOnBridge("without that route", strings.ReplaceAll(before, "203.0.113.128/25 via inet6 fe80::1 dev up0 \n", ""))
 }
 
-// One that is a port already, as after a boot, is moved all the same: the host is not reached otherwise.
+// A link that is a port already, as after a boot, is moved all the same: otherwise the host would not be reached.
 func TestAPortWithARouteThatCannotBeWrittenDownIsMoved(t *testing.T) {
 	n := aHost(t)
 	before := n.picture()

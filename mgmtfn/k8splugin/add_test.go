@@ -270,7 +270,7 @@ func TestAnIPv6OnlyNetworkNeedsNoIPv4(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)
 	netns := fakenode.NewNamespace(t)
-	// What some runtimes do to a container that is to have no IPv6 of its own.
+	// Some runtimes do this to a container without IPv6 of its own.
 	fakenode.InNamespace(t, netns, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
 	result := do(t, node, request(cniwire.Add, "pod", netns, "IO_CONTIV_NETWORK=six"))
 	if got := addressOf(t, result); got != "fd06::2" {
@@ -415,8 +415,8 @@ func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
 	}
 }
 
-// A server that has just started does not know the switch's ports yet. An ADD that is repeated then waits, and
-// takes nothing away.
+// A server that has just started does not know the switch's ports yet. A repeated ADD waits then, and removes
+// nothing.
 func TestARepeatedAddWaitsUntilThePortsAreKnown(t *testing.T) {
 	node := fakenode.NewNode(t)
 	stop := node.Start(t)

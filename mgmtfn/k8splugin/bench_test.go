@@ -8,8 +8,7 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// BenchmarkAdd is one ADD through the socket, on a datapath that costs one veth
-// pair.
+// BenchmarkAdd measures one ADD through the socket, on a datapath with the cost of one veth pair.
 func BenchmarkAdd(b *testing.B) {
 	node := fakenode.NewNode(b)
 	node.Start(b)

@@ -51,7 +51,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 			netns := fakenode.NewNamespace(t)
 			do(t, node, request(cniwire.Add, "pod", netns, ""))
 			t.Cleanup(func() { do(t, node, request(cniwire.Del, "pod", netns, "")) })
-			// What a plugin behind us may add or change.
+			// What a chained plugin may add or change.
 			fakenode.InNamespace(t, netns, "ip", "addr", "add", "192.0.2.1/32", "dev", "eth0")
 			fakenode.InNamespace(t, netns, "ip", "link", "set", "eth0", "mtu", "1400")
 			do(t, node, request(cniwire.Check, "pod", netns, ""))

@@ -55,7 +55,7 @@ func TestAClientThatMisbehavesCostsTheOthersNothing(t *testing.T) {
 		},
 		"10 MiB": func(t *testing.T, node *fakenode.Node) {
 			body := append(append([]byte(`{"args": "`), bytes.Repeat([]byte("a"), 10<<20)...), `"}`...)
-			// The server may hang up before all is sent.
+			// The server may close the connection before all is sent.
 			if _, err := node.Post(cniwire.PathV2, body); err == nil {
 				t.Error("a body of 10 MiB was accepted")
 			}
@@ -87,7 +87,7 @@ func TestAClientThatMisbehavesCostsTheOthersNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := fakenode.NewNode(t)
 			node.Start(t, func(c *k8splugin.Config) {
-				c.Limits.Request = 2 * time.Second // which the requests of others have, too
+				c.Limits.Request = 2 * time.Second // which other requests have, too
 				c.Limits.Connections = 10
 			})
 			hostile(t, node)
@@ -112,7 +112,7 @@ func TestAnAddWhoseClientGoesAwayIsUndone(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "POST /cni/v2 HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
-	<-asked // it is being worked on
+	<-asked // it is in progress
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestAServerThatIsToldToStopFinishesWhatItBegan(t *testing.T) {
 	<-stopped
 }
 
-// legacyAnswer is what a program of the first release reads.
+// legacyAnswer is the part of an answer that a program of the first release reads.
 type legacyAnswer struct {
 	Result                             uint
 	EndpointID, IPAddress, IPv6Address string

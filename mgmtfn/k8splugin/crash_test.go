@@ -15,8 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// The test binary becomes a server that kills itself when it gets to a point
-// of its log or of the calls it makes.
+// The test binary becomes a server that kills itself at a point of its log or of its calls.
 const (
 	crashDir   = "CONTIV_TEST_CRASH_DIR"
 	crashPoint = "CONTIV_TEST_CRASH_POINT"

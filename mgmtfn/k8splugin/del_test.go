@@ -215,7 +215,7 @@ func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
 	}
 	do(t, node, add)
 	stop()
-	node.Start(t) // which looks into the queue
+	node.Start(t) // which reads the queue
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
@@ -255,8 +255,8 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 	node.NothingLeft(t)
 }
 
-// A postponed DEL is answered when its deletion is accepted, also where the worker found it in the queue meanwhile
-// and accepts it.
+// A postponed DEL is answered when its deletion is accepted, also if the worker has found it in the queue
+// meanwhile and accepts it.
 func TestADeletionIsAcceptedForEachWhoAsksForIt(t *testing.T) {
 	node, server := withoutScan(t)
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))

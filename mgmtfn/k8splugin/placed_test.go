@@ -33,7 +33,8 @@ func TestAPodGetsTheAddressThatItAsksFor(t *testing.T) {
 	refused(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), ""), 7)
 }
 
-// A runtime that is killed between ADD and its note of it makes another sandbox of the same pod, and never deletes the first.
+// A runtime that is killed between an ADD and its own record of it makes another sandbox of the same pod, and
+// never deletes the first.
 func TestAnAddressIsOfThePodAndNotOfASandboxThatIsLost(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t, func(c *k8splugin.Config) { c.Labels = fixed{netip.MustParseAddr("10.1.0.77")} })
@@ -104,7 +105,7 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	tells("u-one", "")
 	tells("u-kubelet", "pod shop/kubelet asks for tcp port 10250 of this node, which the node needs itself: ask for another one")
 	tells("u-greedy", strings.TrimPrefix(e.Msg[strings.Index(e.Msg, "HostPortConflict"):], "HostPortConflict: "))
-	// A pod that gets another sandbox takes its ports along.
+	// The new sandbox of a pod takes over its ports.
 	do(t, node, pod("d-one", "one"))
 	leads := map[string]string{}
 	for _, p := range server.HostPorts() {
@@ -123,9 +124,9 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	}
 }
 
-// A container of a pod may have a port of the node at one address, and a sidecar the same number at all of them: each
-// leads to its own. Of two at the very same place, which the API server does not refuse of a container and a sidecar,
-// the first one counts.
+// A container of a pod may have a host port at one address, and a sidecar the same number at all of them: each
+// leads to its own. Of two at the same address, which the API server does not refuse for a container and a
+// sidecar, the first one counts.
 func TestAPodHasAPortAtOneAddressAndAtAllOfThem(t *testing.T) {
 	loopback := mastercfg.HostPort{Address: netip.MustParseAddr("127.0.0.1"), Protocol: "tcp", Port: 54001, To: 8080}
 	everywhere := mastercfg.HostPort{Protocol: "tcp", Port: 54001, To: 8090}

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// nextBoot has a server run after the machine was started again.
+// nextBoot has a server run after the next boot of the machine.
 func nextBoot(c *k8splugin.Config) { c.Boot = "the next one" }
 
 // cutPower removes what a machine loses with its power: links, and the files that need not have reached the disk.

@@ -53,7 +53,7 @@ func refused(t testing.TB, node *fakenode.Node, r cniwire.Request, code uint) *t
 	return e
 }
 
-// addressOf is the first address of a result.
+// addressOf returns the first address of a result.
 func addressOf(t testing.TB, result []byte) string {
 	t.Helper()
 	parsed, err := types100.NewResult(result)

@@ -288,13 +288,13 @@ func TestTheStatusOfANodeOfKubernetesWaitsForNobody(t *testing.T) {
 		if err != nil {
 			t.Errorf("STATUS: %v", err)
 		}
-	case <-time.After(time.Minute): // what hangs does so until it has answered
+	case <-time.After(time.Minute): // the hanging calls hang until it has answered
 		t.Error("STATUS waits for somebody")
 	}
 	released()
 }
 
-// unread is what an agent answers that has not read the store since it started.
+// unread is the answer of an agent that has not read the store since it started.
 type unread struct{ error }
 
 func (unread) StoreUnread() bool { return true }

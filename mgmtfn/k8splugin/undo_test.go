@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/test/fakenode"
 )
 
-// absent is a switch that was never there: a detachment waits for it as long as it may.
+// absent is a switch that never ran: a detachment waits for it as long as it may.
 type absent struct{ k8splugin.Datapath }
 
 func (absent) Detach(ctx context.Context, _ string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// joinedAs lets a node have a name, in some tenants; none: all.
+// joinedAs records a node under a name, in some tenants; none: all.
 func (b *bench) joinedAs(host string, tenants ...string) {
 	b.Helper()
 	b.plan(func(tx *ledger.Tx) error {
@@ -23,11 +23,11 @@ func (b *bench) joinedAs(host string, tenants ...string) {
 	})
 }
 
-// attack is a request of the agent of h1, which may serve blue.
+// attack is a forbidden request of the agent of h1, which may serve blue.
 type attack struct{ name, path, body, about, reason string }
 
-// attacks are what the key of a node does not open. The endpoints "b" of blue and "r" of red
-// are on h2, and run the containers "cb" and "cr".
+// attacks are requests that a node's key does not permit. The endpoints "b" of blue and "r" of red are on h2, and
+// run the containers "cb" and "cr".
 var attacks = []attack{
 	{"endpoint on another host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h2"}}`, "endpoint x in network blue:web", `node/h1 may not speak for host "h2"`},
 	{"endpoint on no host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x"}}`, "endpoint x in network blue:web", `node/h1 may not speak for host ""`},
@@ -72,7 +72,7 @@ func (b *bench) forbids(log *audited, name, who, path, body, about, reason strin
 	}
 }
 
-// everything is all that is in the store, and when it was written.
+// everything returns all that is in the store, and when it was written.
 func (b *bench) everything() string {
 	b.Helper()
 	kvs, _, err := b.db.List(b.Context(), mastercfg.Root)
@@ -89,7 +89,7 @@ func (b *bench) everything() string {
 	return text.String()
 }
 
-// attacked is a cluster with h1, which serves blue, and h2, which serves all.
+// attacked returns a cluster with h1, which serves blue, and h2, which serves all.
 func attacked(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)) *bench {
 	b := secured(t, mode, change...)
 	b.joinedAs("h1", "blue")
@@ -103,8 +103,8 @@ func attacked(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)
 	return b
 }
 
-// The next tenant of a name is not that of the nodes that have joined for the one before, nor of those that will
-// with the same tokens.
+// A later tenant with the name of a deleted one is not open to the nodes that have joined for the former, nor to
+// those that will with the same tokens.
 func TestNodesLoseATenantThatIsDeleted(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.joinedAs("h1", "red")
@@ -150,7 +150,7 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 200, "10.7.")
 	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 500, "")
 	b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue"}`, 200, "10.7.")
-	// which it may claim to be what another one has: that keeps the other from nothing
+	// which may carry another endpoint's ids: that does the other one no harm
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "claim"), 200, "10.7.")
 	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"claim","ContainerID":"cb","Event":"start"}`, 200, "")
 	b.want("proven:node/h2", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"cb","Event":"die"}`, 200, "")

@@ -23,7 +23,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// crowdID is the container id of the i-th endpoint of a crowd.
+// crowdID returns the container id of the i-th endpoint of a crowd.
 func crowdID(i int) string { return fmt.Sprintf("c%08x", uint32(i)*2654435761) }
 
 // crowded begins with n endpoints of the group blue:front, in the network blue:web.
@@ -112,7 +112,7 @@ func TestClientsThatDoNotReadCostLittleAndHoldNoState(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, 60*time.Second, "all are being answered", func() bool { return begun.Load() == clients })
-	// One answer is 1 to 1.5 MB, so that as they are they would take 20.
+	// One answer is 1 to 1.5 MB, so without compression they would take 20.
 	if grown := heap() - before; grown > 6<<20 {
 		t.Errorf("%d clients that do not read cost %d KiB", clients, grown>>10)
 	}
@@ -124,7 +124,7 @@ func TestClientsThatDoNotReadCostLittleAndHoldNoState(t *testing.T) {
 	}
 }
 
-// What a client gets is one state, and whole, however slowly it reads.
+// A client's answer is of one state, and complete, however slowly it reads.
 func TestASlowReaderGetsOneStateWhole(t *testing.T) {
 	b := crowded(t, 1500)
 	before := b.ok("GET", "/debug/ofnet", "")

@@ -62,7 +62,7 @@ var shop = []string{
 	apply("tenant", `{"tenantName":"shop"}`),
 }
 
-// results are what becomes of the operations of shop.
+// results returns the results of the operations of shop.
 func results(what string) []string {
 	return []string{
 		what + " rule shop:p:1", what + " serviceLB shop:s", what + " endpointGroup shop:front", what + " endpointGroup shop:back",
@@ -105,7 +105,7 @@ func TestAnApplyPutsItsOperationsInOrder(t *testing.T) {
 func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 	b := ready(t)
 	b.applying("", shop...)
-	// A new network gets the subnet of a deleted one, a policy is deleted that a group no longer has, and an object
+	// A new network gets the subnet of a deleted one, a policy that a group no longer has is deleted, and an object
 	// is replaced by one with its name.
 	b.applying("", drop("serviceLB", "shop:s"), drop("appProfile", "shop:a"))
 	got := b.applying("",
@@ -229,7 +229,7 @@ func TestAnApplyIsRefusedIfAnEditorWasFaster(t *testing.T) {
 	b.refusedApply(412, "conflict", []string{"netprofile blue:gold: netprofile blue:gold does not exist any more"}, change(3))
 }
 
-// networks are operations that make many networks; they need several transactions.
+// networks returns operations that create many networks; they need several transactions.
 func networks(n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -278,8 +278,8 @@ func (l *leaving) Create(c *objects.Change, sent contivmodel.Object) (contivmode
 	return l.Type.Create(c, sent)
 }
 
-// An apply takes seconds when it is large: it ends with the operation during which its client leaves, and nothing
-// of it happens.
+// A large apply takes seconds: it ends with the operation during which its client leaves, and none of it is
+// committed.
 func TestAnApplyWhoseClientLeavesIsGivenUp(t *testing.T) {
 	b := ready(t)
 	profiles := b.api.types["netprofile"]

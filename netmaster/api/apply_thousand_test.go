@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// aThousand are operations that make 500 networks and 500 rules, and those that remove them.
+// aThousand returns operations that create 500 networks and 500 rules, and those that remove them.
 func aThousand(b *bench) (create, remove []string) {
 	b.Helper()
 	b.applying("", apply("policy", `{"tenantName":"blue","policyName":"guard"}`),
@@ -33,7 +33,7 @@ func aThousand(b *bench) (create, remove []string) {
 	return create, remove
 }
 
-// present are the number of keys and the revision of the store.
+// present returns the number of keys and the revision of the store.
 func (b *bench) present() (keys int, revision int64) {
 	b.Helper()
 	all, revision, err := b.db.List(b.Context(), mastercfg.Root)
@@ -57,8 +57,8 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 	}
 }
 
-// The numbers that tenants have are searched in an index, not counted for each new tenant: 8,000 in one apply
-// cost as much as in 32 applies of 250.
+// The numbers of tenants are searched in an index, not counted for each new tenant: 8,000 in one apply cost as
+// much as in 32 applies of 250.
 func TestLongATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
 	testkit.TakesLong(t)
 	const all = 8_000

@@ -289,7 +289,7 @@ func TestTheLineOfWhoseSessionHasEndedSaysSo(t *testing.T) {
 	}
 }
 
-// linesOf is what an audit log has written, at path, when it ends.
+// linesOf returns the content of an audit log at path when it ends.
 func linesOf(t *testing.T, log *audit.Log, path string) string {
 	t.Helper()
 	ended, cancel := context.WithCancel(t.Context())

@@ -36,7 +36,7 @@ func newAudited(t *testing.T) *audited {
 // of has an API write it.
 func (a *audited) of(c *Config) { c.Audit = a.log }
 
-// news are the lines that came since the last time.
+// news returns the lines since the last call.
 func (a *audited) news() (entries []audit.Entry) {
 	a.Helper()
 	if a.read == 0 {
@@ -267,8 +267,8 @@ func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	}
 }
 
-// An apply has lines that name each object that it has changed; one that came to nothing, or was tried only, has
-// one line, however many objects it was about.
+// An apply has lines that name each object that it has changed; one without effect, or a dry run, has one line,
+// however many objects it has.
 func TestTheAuditLogNamesWhatAnApplyHasChanged(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, log.of)

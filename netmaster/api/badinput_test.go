@@ -41,7 +41,7 @@ func TestBadBodiesAreRefusedWithTheirCause(t *testing.T) {
 	}
 }
 
-// Every agent gets what clients set for endpoints.
+// Every agent receives clients' texts about endpoints, so their size is limited.
 func TestWhatClientsSayOfEndpointsIsBounded(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:web", web)

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// clients is how many requests tests send at the same time.
+// clients is the number of requests that tests send at the same time.
 const clients = 16
 
 // inParallel runs work from clients goroutines, n times in all, and returns the rate per second.

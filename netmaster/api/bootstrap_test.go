@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 )
 
-// restarted is the global object after a leader has started with these modes.
+// restarted returns the global object after a leader has started with these modes.
 func (b *bench) restarted(fwdMode, infra string) contivmodel.Global {
 	b.Helper()
 	b.api.config.Defaults = WithDefaults(contivmodel.Global{FwdMode: fwdMode, NetworkInfraType: infra})

@@ -166,7 +166,7 @@ func TestRulesAreBoundedByTheGroupsThatTheyAreAppliedTo(t *testing.T) {
 	rule(ann, "p", "3", 500, "tenant blue may have 30 rules applied") // 33
 }
 
-// What a tenant has none of its own bound for has one, too.
+// Types without a bound of the tenant's own are bounded, too.
 func TestEveryTypeOfATenantIsBounded(t *testing.T) {
 	for _, kind := range contivmodel.Kinds() {
 		if _, limited := objects.Quota(kind.Type, &contivmodel.Tenant{}); kind.OfTenant() != limited {

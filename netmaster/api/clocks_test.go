@@ -86,7 +86,7 @@ func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
 	})
 	for _, from := range []time.Duration{300 * day, 0, -20 * time.Hour} {
 		ahead.Store(int64(from))
-		want := access.HourOf(time.Now().Add(max(from, 0))) // a clock that is a little behind changes nothing
+		want := access.HourOf(time.Now().Add(max(from, 0))) // a clock that is slightly behind changes nothing
 		b.want(token, "GET", "tenants", "", 200, "")
 		testkit.Eventually(t, 10*time.Second, "the last use is stored", func() bool {
 			var last time.Time
@@ -95,7 +95,7 @@ func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
 	}
 }
 
-// A user has a hundred sessions at most, with those that have ended: what does not count makes room first.
+// A user has a hundred sessions at most, including expired ones: those that are not valid make room first.
 func TestWhatDoesNotCountMakesRoomFirst(t *testing.T) {
 	b, _ := proxied(t)
 	now := time.Now()

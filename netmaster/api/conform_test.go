@@ -52,7 +52,7 @@ func oneLine(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3fil
 	return line, json.NewDecoder(body).Decode(&line)
 }
 
-// closeSchema lets a schema refuse members that it does not name.
+// closeSchema makes a schema refuse members that it does not name.
 func closeSchema(s *openapi3.Schema) {
 	if len(s.Properties) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A dry run of one change is answered as if the change were made, and refused as it would be; nothing is stored.
+// A dry run of one change gets the answer of the change, or its refusal; nothing is stored.
 func TestOneChangeMayBeTried(t *testing.T) {
 	b := ready(t)
 	b.applying("", shop...)
@@ -39,7 +39,7 @@ func TestOneChangeMayBeTried(t *testing.T) {
 	}
 }
 
-// What cannot be tried is not done instead, whatever the route.
+// A dry run is never replaced by the change itself, on any route.
 func TestAChangeThatCannotBeTriedIsRefused(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	full, refused := storetest.Dump(t, b.db), 0

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// request is a createEndpoint for a container of the network blue:web.
+// request returns a createEndpoint for a container of the network blue:web.
 func request(container string, ep mastercfg.ConfigEP) mastercfg.CreateEndpointRequest {
 	ep.Container, ep.Host = container, "h1"
 	return mastercfg.CreateEndpointRequest{TenantName: "blue", NetworkName: "web", ConfigEP: ep}
@@ -27,7 +27,7 @@ func create(b *bench, container string, ep mastercfg.ConfigEP) (mastercfg.CfgEnd
 	return answer.EndpointConfig, failure
 }
 
-// counts are the counters of the network web.blue and its group front:blue.
+// counts returns the counters of the network web.blue and its group front:blue.
 func counts(b *bench) [3]int {
 	n := inspected[contivmodel.NetworkOper](b, "networks/blue:web")
 	g := inspected[contivmodel.EndpointGroupOper](b, "endpointGroups/blue:front")
@@ -368,7 +368,7 @@ func TestAnAddressIsGivenBackWhenItsGroupIsGone(t *testing.T) {
 	}
 }
 
-// What is written for an endpoint is its own record, whatever the network.
+// An endpoint costs one write of its own record, in any network.
 func TestAnEndpointCostsOneSmallRecordInAnyNetwork(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "networks/blue:small", with(web)(`,"networkName":"small","subnet":"10.1.0.0/29","gateway":"10.1.0.6"`))

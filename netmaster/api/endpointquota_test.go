@@ -15,12 +15,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// endpointOf is a request for an endpoint on h1.
+// endpointOf returns a request for an endpoint on h1.
 func endpointOf(tenant, network, container string) string {
 	return fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"ConfigEP":{"Container":%q,"Host":"h1"}}`, tenant, network, container)
 }
 
-// However many endpoints are asked for at once, a tenant has as many as it may have, of all its networks together.
+// However many endpoints are requested at once, a tenant gets no more than its limit, in all its networks
+// together.
 func TestATenantHasAsManyEndpointsAsItMayHave(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":4}`, 200, `"maxEndpoints":4`)
@@ -82,7 +83,7 @@ func TestOfANetworkNodesHoldAsManyAddressesAsItsTenantMayHaveEndpoints(t *testin
 	alloc("proven:root", 200, "10.7.0.3")
 }
 
-// A tenant has 4096 without another word, but for tenant default, which has all pods of a plain cluster.
+// A tenant without a limit of its own has 4096, except for tenant default, which has all pods of a plain cluster.
 func TestEndpointsWithoutAnotherWord(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "POST", "tenants/default", `{"tenantName":"default"}`, 200, "")
@@ -112,7 +113,7 @@ func TestEndpointsWithoutAnotherWord(t *testing.T) {
 	b.want("proven:root", "POST", "tenants/default", `{"tenantName":"default","maxEndpoints":4097}`, 200, "")
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("default", "web", "another"), 500, "tenant default may have 4097, and has them")
 
-	// More than that is from a netmaster that had no bound.
+	// More than that come from a netmaster without limits.
 	b.want("proven:root", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "more"), 200, "")
 	prepare()
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "another"), 200, "")

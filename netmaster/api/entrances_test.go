@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// dual makes the network dual, of both IP families.
+// dual gives the network both IP families.
 func (b *bench) dual() {
 	b.Helper()
 	b.ok("POST", "networks/blue:dual", `{"tenantName":"blue","networkName":"dual","encap":"vxlan","subnet":"10.9.0.0/24","ipv6Subnet":"2001:db8::/64","ipv6Gateway":"2001:db8::1"}`)

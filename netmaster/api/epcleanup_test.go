@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// left are the endpoints in the state.
+// left returns the endpoints in the state.
 func (b *bench) left() []string {
 	b.Helper()
 	kvs, _, err := b.db.List(b.Context(), mastercfg.EndpointPrefix)

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// nonsense is what no text of a client may be, as a JSON string, with a word of the refusal.
+// nonsense are texts that are refused in any field, as JSON strings, with a word of the refusal.
 var nonsense = map[string]struct{ text, says string }{
 	"64 KiB":              {`"` + strings.Repeat("x", 64<<10) + `"`, ""},
 	"a control character": {`"a\u0007b"`, ""},
@@ -24,7 +24,7 @@ var nonsense = map[string]struct{ text, says string }{
 	"half a character":    {`"a\ud800"`, ""},
 }
 
-// mostSaid is how long a refusal of nonsense may be.
+// mostSaid is the length limit of a refusal of nonsense.
 const mostSaid = 600
 
 // isNonsense sends a body with one invalid field: it expects a short refusal, and nothing stored.

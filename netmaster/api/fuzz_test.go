@@ -23,11 +23,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// decoders is a closed cluster that is asked without a network.
+// decoders is a closed cluster that gets requests without a network.
 type decoders struct {
 	*bench
 	by    pki.Authorities
-	token string // with which nodes join
+	token string // for nodes to join
 	ann   string // the token of an administrator of blue
 	h1    identity.Identity
 	now   atomic.Int64

@@ -34,7 +34,7 @@ type bench struct {
 	testing.TB
 	db     *objdb.DB
 	ledger *ledger.Ledger
-	given  *given // what the API has for it
+	given  *given // the API's ledger
 	api    *API
 	url    string
 	client *http.Transport

@@ -18,10 +18,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// hashes are those that a process is asked for, which notes them and finds each password wrong.
+// hashes is a hashing process that records its requests and finds each password wrong.
 type hashes struct {
 	*accounts.Workers
-	told *testkit.Text // of what becomes of the process
+	told *testkit.Text // log of the process
 	path string
 }
 
@@ -35,7 +35,7 @@ func newHashes(t *testing.T) hashes {
 	return h
 }
 
-// asked are the forms and costs of the hashes that passwords were compared with so far.
+// asked returns the forms and costs of the hashes that passwords were compared with so far.
 func (h hashes) asked(t *testing.T) (costs []string) {
 	t.Helper()
 	text, err := os.ReadFile(h.path)

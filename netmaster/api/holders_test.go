@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// held deletes an object that something holds and returns what that is.
+// held deletes an object that others hold and returns these.
 func (b *bench) held(path, text string) []string {
 	b.Helper()
 	b.refused("DELETE", path, "", text, 409, "in-use")
@@ -68,7 +68,7 @@ func TestOtherModesKnowNoNetworksOfDockers(t *testing.T) {
 	b.ok("DELETE", "endpointGroups/blue:front", "")
 }
 
-// foreign writes a key as an agent does, past the ledger.
+// foreign writes a key as an agent does, without the ledger.
 func (b *bench) foreign(key, value string) {
 	b.Helper()
 	if _, _, err := b.db.Txn(b.Context(), putTxn(key, value)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// inspected is the run-time part of an inspect answer.
+// inspected returns the run-time part of an inspect answer.
 func inspected[T any](b *bench, path string) T {
 	b.Helper()
 	var answer struct{ Oper T }

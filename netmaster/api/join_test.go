@@ -233,7 +233,7 @@ func TestACertificateIsRenewedForAQuarterAfterItsEnd(t *testing.T) {
 	}
 }
 
-// Packets find one of two nodes with one tunnel end only: the second one does not join.
+// Packets reach only one of two nodes with one tunnel end: the second one does not join.
 func TestANodeHasATunnelEndOfItsOwn(t *testing.T) {
 	j := startJoin(t)
 	token := j.token(`{"role":"node"}`).Token
@@ -281,7 +281,7 @@ func TestANodeHasLeasesOfItsOwn(t *testing.T) {
 	}
 }
 
-// Names of netmasters and of nodes are apart.
+// Names of netmasters and of nodes are separate.
 func TestANetmasterJoinsWithATokenOfItsOwn(t *testing.T) {
 	j := startJoin(t)
 	m := newMachine(t, "h1")

@@ -41,7 +41,7 @@ func startJoin(t *testing.T, change ...func(*Config)) *joinBench {
 	})
 	j.mode(mastercfg.SecurityPermissive)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.TLS = new(tls.ConnectionState) // as the daemon notes it
+		r.TLS = new(tls.ConnectionState) // as set by the daemon
 		if r.URL.Path != mastercfg.JoinPath && r.URL.Path != mastercfg.RenewPath {
 			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Root}))
 		}
@@ -95,7 +95,7 @@ func (j *joinBench) renew(m machine) (mastercfg.JoinResponse, string) {
 	return tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.name, CSR: m.csr})
 }
 
-// belongs fails unless a certificate is that of a host, with the key of the host.
+// belongs fails unless a certificate is for a host, with the key of the host.
 func (j *joinBench) belongs(answer mastercfg.JoinResponse, kind identity.Kind, m machine) {
 	j.Helper()
 	certs, err := pki.ParseCertificates([]byte(answer.Certificate))

@@ -76,7 +76,8 @@ func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 	}
 }
 
-// Of a network with addresses of services pods would reach the one or the other. Tenants without services have nothing to lose.
+// In a network with addresses of services pods would reach one or the other. Tenants without services have nothing
+// to lose.
 func TestANetworkHasNoAddressesOfServicesOfKubernetes(t *testing.T) {
 	b := ready(t)
 	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {

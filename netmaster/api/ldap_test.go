@@ -23,7 +23,7 @@ import (
 
 const netGroup = "cn=Net,ou=groups,dc=example,dc=org"
 
-// directed is a closed cluster that knows a directory with Ann.
+// directed returns a closed cluster that is configured with a directory that has Ann.
 func directed(t *testing.T, change ...func(*Config)) (*bench, *ldaptest.Directory) {
 	d := ldaptest.Start(t, true)
 	d.Set("cn=Ann,"+ldaptest.Base, ldaptest.Entry{Name: "ann", Password: goodPassword, MemberOf: []string{netGroup}})
@@ -65,7 +65,7 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	for _, wrong := range [][2]string{{"ann", "another password"}, {"none", goodPassword}, {"*", goodPassword}} {
 		b.want("", "POST", logins.AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, wrong[0], wrong[1]), 401, "Invalid username/password")
 	}
-	// sessions go on while the directory is away; a local user is found before
+	// sessions continue while the directory is away; a local user is looked up first
 	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"a local password"}`, 201, "")
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "")
 	local := b.login("ann", "a local password")
@@ -82,7 +82,7 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want(token, "GET", logins.WhoAmIPath, "", 401, "")
 }
 
-// A directory compares names without their case: all spellings of one are one user, and are no local user's.
+// A directory compares names without case: all spellings are one user, and no local user.
 func TestAUserOfADirectoryIsOneInAllSpellings(t *testing.T) {
 	b, d := directed(t)
 	b.want(b.login("Ann", goodPassword), "GET", logins.WhoAmIPath, "", 200, `"identity":"user/ann"`)
@@ -127,7 +127,7 @@ func TestBadLoginsOfADirectory(t *testing.T) {
 		"a DN":                       {"cn=Ann," + ldaptest.Base, goodPassword, 401, nobody},
 	} {
 		log.news()
-		ahead.Add(int64(time.Hour)) // all before is forgotten: that wrong ones have to wait is shown elsewhere
+		ahead.Add(int64(time.Hour)) // earlier guesses are forgotten: another test checks that wrong ones have to wait
 		body := must(json.Marshal(map[string]string{"username": c.username, "password": c.password}))
 		code, answer, _ := b.do("POST", logins.AuthPath+"/login/", string(body))
 		var said struct{ Error string }
@@ -200,7 +200,7 @@ func TestADirectoryThatHangsKeepsNoOtherLoginWaiting(t *testing.T) {
 		hang(fmt.Sprintf("greeted%d", i))
 	}
 	testkit.Eventually(t, 10*time.Second, "it is connected with for the others", func() bool { return connected.Load() == places/2 })
-	ahead.Add(int64(time.Second)) // another one, in which this address may try as often again
+	ahead.Add(int64(time.Second)) // another second, in which this address may try as often again
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"late","password":"`+goodPassword+`"}`, 503, "the directory of users does not answer: local users can log in")
 	// This login has no place in the queue, and does not wait. Logins that wait for the directory beyond their turn
 	// are answered later.

@@ -49,7 +49,7 @@ func (b *bench) flood(who string, requests, clients int, headers ...string) map[
 	return codes
 }
 
-// stopped is a closed cluster in which no time passes.
+// stopped returns a closed cluster with a clock that stands still.
 func stopped(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)) *bench {
 	now := time.Now()
 	return secured(t, mode, append(change, func(c *Config) {
@@ -66,7 +66,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	if codes := b.flood(ann, 60, 30, "Accept", fault.ProblemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
 		t.Errorf("of ann: %v", codes)
 	}
-	if codes := b.flood(ann, 30, 30); codes[500] != 30 { // clients of old
+	if codes := b.flood(ann, 30, 30); codes[500] != 30 { // clients of the original
 		t.Errorf("of ann, who knows no other status: %v", codes)
 	}
 	b.want(bob, "GET", "networks/blue:web", "", 200, "")
@@ -78,7 +78,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}
-	// Without an identity, the address counts; a request with a wrong token has none.
+	// Without an identity the address counts, also for a request with a wrong token.
 	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", fault.ProblemType); codes[200] != 15 || codes[429] != 15 {
 		t.Errorf("of nobody: %v", codes)
 	}
@@ -105,12 +105,12 @@ func TestAPermissiveClusterNotesWhoAsksTooOften(t *testing.T) {
 	}
 }
 
-// One identity cannot take the watches, applies and long answers of all.
+// One identity cannot take the watches, applies and long answers of all clients.
 func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann, bob := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	var open []*watching
-	const clientWatches, clientAnswers = 32, 4 // as docs/limits.md has them
+	const clientWatches, clientAnswers = 32, 4 // as in docs/limits.md
 	for range clientWatches {
 		open = append(open, b.watchAs("networks/?watch=true", ann))
 	}

@@ -135,7 +135,7 @@ var lives = []struct {
 	},
 }
 
-// surrounded begins with what an object of lives needs around it.
+// surrounded begins with the objects that an object of lives needs.
 func surrounded(t testing.TB, given [][2]string) *bench {
 	b := furnished(t)
 	for _, o := range given {
@@ -235,7 +235,7 @@ func TestTheSameUpdateTwiceWritesNothing(t *testing.T) {
 	}
 }
 
-// revisions are the keys of the model and the state with their last change.
+// revisions returns the keys of the model and the state with their last change.
 func revisions(b *bench) map[string]int64 {
 	b.Helper()
 	all := map[string]int64{}

@@ -25,7 +25,7 @@ import (
 
 const goodPassword = "correct horse battery"
 
-// proxied is a closed cluster whose clock a test moves, with hashes that cost nothing.
+// proxied returns a closed cluster with a clock that the test sets, and hashes that cost nothing.
 func proxied(t testing.TB, change ...func(*Config)) (b *bench, ahead *atomic.Int64) {
 	ahead = new(atomic.Int64)
 	b = secured(t, mastercfg.SecurityEnforced, append(change, func(c *Config) {
@@ -115,8 +115,8 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(b.login("ann", goodPassword), "GET", "networks", "", 200, "[]") // without the roles of the other ann
 }
 
-// Bad logins: none is answered with another text than the others, none leaves anything but a line in the audit
-// log, if an account was named.
+// Bad logins: all get the same text, and none leaves a trace except for a line in the audit log, if an account was
+// named.
 func TestBadLogins(t *testing.T) {
 	log := newAudited(t)
 	b, ahead := proxied(t, log.of)
@@ -124,7 +124,7 @@ func TestBadLogins(t *testing.T) {
 	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"off","password":"`+goodPassword+`","disable":true}`, 201, "")
 	before := storetest.Dump(b, b.db)
 	log.news()
-	told := 0 // of those that name no account
+	told := 0 // of those without the name of an account
 	const nobody = "a name that nobody can have"
 	for name, c := range map[string]struct {
 		body  string
@@ -185,7 +185,7 @@ func TestBadLogins(t *testing.T) {
 
 // A right password is no guess, though the store accepts no session: the user can log in when it does.
 func TestARightPasswordIsNoGuessWhateverBecomesOfTheSession(t *testing.T) {
-	b, _ := directed(t) // which knows ann
+	b, _ := directed(t) // which has ann
 	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 	for _, name := range []string{"ann", "bob"} {
 		b.given.Ledger = unsure{b.ledger}
@@ -292,7 +292,7 @@ func TestRolesThatAreNotGivenOrTaken(t *testing.T) {
 	b.want(ann, "GET", logins.WhoAmIPath, "", 200, `"role":"admin"`)
 }
 
-// Groups that are admin count while the cluster knows where they are from.
+// Groups with role admin count while the directory or provider they come from is configured.
 func TestAGroupMayBeTheLastAdmin(t *testing.T) {
 	admin := rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}
 	const refusal = "nobody would be left who is admin"

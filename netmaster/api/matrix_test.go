@@ -30,7 +30,7 @@ const (
 	onlyMasters   = "m" // in the place of letters: all others get 403, whoever they are
 )
 
-// row is what a path answers to reads and to changes.
+// row has a path's results for reads and for changes.
 type row struct{ read, change string }
 
 var (
@@ -47,7 +47,7 @@ var (
 	rowAgents     = row{"fffff.ff...", "fffff.ff..."}
 )
 
-// matrix has every route but those of kinds, with the paths that it is asked by.
+// matrix has every route but those of kinds, with the paths to request.
 var matrix = map[string]map[string]row{
 	rest.ApplyPath:         {rest.ApplyPath: rowKnown},
 	CountersPath + "{key}": {CountersPath + "blue:none": rowOwn, CountersPath + "red:none": rowForeign},
@@ -119,7 +119,7 @@ var matrix = map[string]map[string]row{
 	logins.AuthPath + "/tokens/{name}":                   {logins.AuthPath + "/tokens/none": rowAccess},
 }
 
-// kindPaths are the paths of a kind, for the three routes of kinds.
+// kindPaths returns the paths of a kind, for the three routes of kinds.
 func kindPaths(kind contivmodel.Kind) map[string]row {
 	root, inspect := "/api/v1/"+kind.Segment+"/", inspectRoot+kind.Segment+"/"
 	switch {
@@ -234,7 +234,7 @@ func (b *bench) cell(token, method, path string) string {
 	r.RemoteAddr = "127.0.0.1:40000"
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		r = r.WithContext(identity.With(r.Context(), b.proven(proven)))
-		r.TLS = &tls.ConnectionState{} // by which it is proven
+		r.TLS = &tls.ConnectionState{} // which proves it
 	} else if token != "" {
 		r.Header.Set(auth.TokenHeader, token)
 	}

@@ -31,11 +31,11 @@ import (
 type nodeREST struct {
 	mu       sync.Mutex
 	bgp      string // answer of /inspect/bgp
-	failing  bool   // it cannot tell whether a container uses an endpoint
+	failing  bool   // it cannot determine whether a container uses an endpoint
 	joining  bool   // has not joined yet, so that it knows no netmaster
 	counters string // answer of /inspect/counters; empty: there is no such route
 	trace    string // answer of /inspect/trace
-	redirect string // where every request is sent
+	redirect string // target of a redirect of every request
 	used     string // endpoint that a container uses
 	asked    []string
 	held     chan struct{} // answers of /inspect/counters wait until it is closed; nil: they do not
@@ -81,8 +81,8 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which
-// answer, h2 at a port of its own, and h3 at 127.0.0.3, which is registered and does not.
+// withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which answer, h2 at a port of its own, and
+// h3 at 127.0.0.3, which is registered and does not answer.
 func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 	t.Helper()
 	servers, ports := []*nodeREST{{}, {}}, map[string]int{}
@@ -171,7 +171,7 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	}
 }
 
-// Neighbours know a node by its address, and would take one node for the other.
+// Neighbours identify a node by its address, and would take one node for the other.
 func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
 	b, _, _ := withNodes(t)
 	b.ok("POST", "networks/blue:out", `{"tenantName":"blue","networkName":"out","encap":"vlan","subnet":"10.9.0.0/24","ipv6Subnet":"2001:db8:9::/64"}`)
@@ -417,8 +417,7 @@ func TestItIsKnownWhichAgentsKnowRulesAboutAnyPod(t *testing.T) {
 	})
 }
 
-// The agent of a node that has joined is asked by the key that its name belongs to; one whose name belongs to none
-// is not asked.
+// The agent of a joined node is asked with the key of its name; a node whose name has no key is not asked.
 func TestANodeThatHasJoinedIsAskedByItsKey(t *testing.T) {
 	asked := ""
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {

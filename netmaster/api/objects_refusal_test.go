@@ -7,7 +7,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// absent are the refusals every kind shares.
+// absent checks the refusals that every kind shares.
 func (b *bench) absent(segment, objType, key string) {
 	b.Helper()
 	b.refuseAll([]refusal{

@@ -30,7 +30,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// provided is a closed cluster that knows a provider of OpenID Connect.
+// provided returns a closed cluster that is configured with a provider of OpenID Connect.
 func provided(t *testing.T, change ...func(*Config)) (*bench, *openidtest.Issuer) {
 	issuer := openidtest.Start(t)
 	b := secured(t, mastercfg.SecurityEnforced, append(change, func(c *Config) {
@@ -52,7 +52,7 @@ func providerBody(t *testing.T, issuer *openidtest.Issuer) string {
 	return string(body)
 }
 
-// browse returns what a browser that netctl sends to the provider brings back.
+// browse returns the result of a browser that netctl sends to the provider.
 func (b *bench) browse() contivmodel.OpenIDProof {
 	b.Helper()
 	var at contivmodel.OpenIDClient
@@ -62,7 +62,7 @@ func (b *bench) browse() contivmodel.OpenIDProof {
 	proof := contivmodel.OpenIDProof{Verifier: oauth2.GenerateVerifier(), Nonce: "n1", Redirect: "http://127.0.0.1:8000/callback"}
 	way := (&oauth2.Config{ClientID: at.ClientID, RedirectURL: proof.Redirect, Endpoint: oauth2.Endpoint{AuthURL: at.AuthURL}}).
 		AuthCodeURL("s", oauth2.S256ChallengeOption(proof.Verifier), oauth2.SetAuthURLParam("nonce", proof.Nonce))
-	browser := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // it is no browser's test
+	browser := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // this does not test the browser
 	defer browser.CloseIdleConnections()
 	request, err := http.NewRequest("GET", way, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *bench) browse() contivmodel.OpenIDProof {
 	return proof
 }
 
-// shows is what netctl sends.
+// shows returns netctl's request.
 func shows(t *testing.T, proof contivmodel.OpenIDProof) string {
 	t.Helper()
 	body, err := json.Marshal(proof)
@@ -118,7 +118,7 @@ func TestUsersOfAProviderLogIn(t *testing.T) {
 	bob := login()
 	b.want("proven:root", "POST", bindings, `{"principalName":"oidc:A=b","local":false,"role":"admin"}`, 201, "") // is compared letter by letter
 	b.want(bob, "GET", "networks", "", 200, "[]")
-	// sessions go on while the provider is away, and end by logout
+	// sessions continue while the provider is away, and end by logout
 	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(502); return true }})
 	b.want(token, "GET", "networks", "", 200, "blue:web")
 	b.want(token, "POST", logins.AuthPath+"/logout/", "", 204, "")
@@ -328,7 +328,7 @@ func TestTheProviderIsConfigured(t *testing.T) {
 		{`["profile"]`, `[""]`}, {`"tls_ca":"-----BEGIN`, `"tls_ca":"`}, {`"client_id":"contiv"`, `"client_id":1`}} {
 		b.want("proven:root", "PUT", providerPath+"/", strings.Replace(good, bad[0], bad[1], 1), 400, `"error"`)
 	}
-	// one that answers nonsense, and one that is away, cost the login only
+	// invalid answers, or none, cost the login only
 	proof := b.browse()
 	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(500); return true }})
 	b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in")

@@ -14,8 +14,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Under Kubernetes a node gets into a tenant by a pod that the leader has placed there, not by
-// asking.
+// Under Kubernetes a node gets access to a tenant by a pod that the leader has placed there, not by a request.
 func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
@@ -56,15 +55,15 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 			t.Errorf("%s: %s", name, refused)
 		}
 	}
-	// What it has, it has, also when the pod has gone.
+	// It keeps its endpoints, also when the pod has gone.
 	b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.K8sPodKey("h1", "u1")); return nil })
 	if refused := ask("h1", "blue", "web", "c1", "u1"); refused != "" {
 		t.Errorf("an endpoint that it has: %s", refused)
 	}
 }
 
-// Of a pod that is placed, a node does not choose the group; it has the endpoint of its sandbox, and those of a
-// few before, and none that services of the tenant select by labels.
+// For a placed pod a node does not choose the group; it gets the endpoint of its sandbox, and those of a few
+// earlier ones, and none that services of the tenant select by labels.
 func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
@@ -99,7 +98,7 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	for _, a := range []attack{
 		{"with labels", mastercfg.CreateEndpointPath, body("c9", "front", `,"Labels":{"app":"web"}`), "endpoint c9 in network blue:web", "node/h1 may not"},
 		{"labels later", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","Event":"start","Labels":{"app":"web"}}`, "endpoint c0 in network blue:web", "node/h1 may not"},
-		// By another name it would stay where it is when the leader moves it to another group.
+		// With another name it would stay in its group when the leader moves the pod to another one.
 		{"another name", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","EPCommonName":"other","Event":"start"}`, "endpoint c0 in network blue:web", "node/h1 may not"},
 		{"an end", mastercfg.UpdateEndpointPath, `{"ContainerID":"c0","Event":"die"}`, "endpoint c0 in", "node/h1 may not"},
 	} {
@@ -121,8 +120,8 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	}
 }
 
-// In tenant default a node has, beside endpoints of its placed pods, those of static pods that netmaster knows
-// nothing of: in no group, with no address or name of its choice, and not many.
+// In tenant default a node has, beside endpoints of its placed pods, those of static pods unknown to netmaster: in
+// no group, with no address or name of its choice, and not many.
 func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 	log := newAudited(t)
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
@@ -198,7 +197,7 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 	if ep := at("pods.default-c0de"); ep.ServiceName != "" || ep.EndpointGroupKey != "" || ep.IPAddress == "" || ep.EPCommonName != "agent-h1" || ep.PodUID != "a5" {
 		t.Errorf("a static pod that asked for a group: %+v", ep)
 	}
-	// Of placed pods and of the node itself the names are not the node's choice either.
+	// A node does not choose the names for placed pods and for itself either.
 	if code, answer := ask("h1", static("c1", func(r *mastercfg.CreateEndpointRequest) { r.PodUID, r.EPCommonName = "u1", "db-0" })); code != 200 {
 		t.Errorf("a placed pod: %d %s", code, answer)
 	}
@@ -229,7 +228,7 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 	if code, answer := ask("h2", static("c2", func(r *mastercfg.CreateEndpointRequest) { r.EPCommonName = "agent-h2" })); code != 200 {
 		t.Errorf("another node: %d %s", code, answer)
 	}
-	// One that has its mirror pod is as any other.
+	// A static pod with its mirror pod is like any other.
 	b.plan(func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "a9"), mastercfg.K8sPod{Namespace: "kube-system", Name: "late-h1", UID: "a9", Tenant: "default", Network: "pods", Group: "db"})
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A secret does not travel where others can read it. To join takes TLS on this machine, too.
+// A secret is not sent where others can read it. Joining requires TLS on this machine, too.
 func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	j := startJoin(t)
 	for _, c := range []struct{ from, path, body string }{

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// refusal is a request that must be refused, and how.
+// refusal is a request that must be refused, and its answer.
 type refusal struct {
 	method, path, body string
 	text               string
@@ -265,7 +265,7 @@ func TestKindsWithoutAHandlerListNothingAndTakeNothing(t *testing.T) {
 	}
 }
 
-// store puts a value where no request would.
+// store writes a value that no request would.
 func (b *bench) store(key, value string) {
 	b.Helper()
 	if _, err := b.ledger.Update(b.Context(), func(tx *ledger.Tx) error { tx.Put(key, []byte(value)); return nil }); err != nil {
@@ -281,7 +281,7 @@ func (b *bench) drop(key string) {
 	}
 }
 
-// Routers outside know addresses, and not tenants.
+// External routers know addresses, and not tenants.
 func TestRoutedVLANsOfTenantsDoNotOverlap(t *testing.T) {
 	b := ready(t)
 	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)

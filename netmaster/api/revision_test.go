@@ -75,8 +75,7 @@ func TestTheSlowerOfTwoEditorsIsTold(t *testing.T) {
 			t.Errorf("%s %v: %d %s, want %d", c.method, c.headers, code, answer, c.status)
 		}
 	}
-	// A condition that names no revision is no permission to write, and of
-	// weak tags only those that must not be there count.
+	// A condition without a revision does not permit a write, and weak tags only count where they must not match.
 	current := b.tagged("GET", "netprofiles/blue:gold", "")
 	for _, headers := range [][]string{
 		{"If-Match", `""`}, {"If-Match", ""}, {"If-Match", ","}, {"If-Match", "W/" + current}, {"If-Match", `"x"`},
@@ -99,8 +98,8 @@ func TestTheSlowerOfTwoEditorsIsTold(t *testing.T) {
 	}
 }
 
-// Requests that arrive together are committed together: the revision of what an
-// earlier one has written is not known yet, and must not pass for the old one.
+// Concurrent requests are committed together: the revision of an earlier one's write is not known yet, and must
+// not pass for the old one.
 func TestOfEditorsAtTheSameMomentOneWins(t *testing.T) {
 	b := ready(t)
 	tag := b.tagged("POST", "netprofiles/blue:gold", fmt.Sprintf(gold, 1))

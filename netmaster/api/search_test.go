@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-const clientAnswers = 4 // as docs/limits.md has it
+const clientAnswers = 4 // as in docs/limits.md
 
 // Searches are made one after the other, and one client has few of those that wait.
 func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {

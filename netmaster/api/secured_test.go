@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// provenHeader stands in tests for what a connection proves, such as "root" or "node/h1".
+// provenHeader sets in tests the identity that a connection proves, such as "root" or "node/h1".
 const provenHeader = "Test-Proven"
 
 // secured returns a bench with the tenants blue and red, in a mode, where a header sets the identity of a
@@ -62,7 +62,7 @@ func (b *bench) proven(text string) identity.Identity {
 	return who
 }
 
-// plan changes the store as a plan of netmaster's own.
+// plan changes the store with a plan of netmaster's own.
 func (b *bench) plan(do func(*ledger.Tx) error) {
 	b.Helper()
 	if _, err := b.ledger.Update(b.Context(), do); err != nil {
@@ -268,7 +268,7 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 	b.want("", "DELETE", mastercfg.MastersPath+"/m1", "", 401, "")
 }
 
-// showing is a request from this machine that shows a token.
+// showing returns a request from this machine with a token.
 func showing(token string) *http.Request {
 	r := httptest.NewRequest("GET", "/api/v1/networks/blue:web/", nil)
 	r.RemoteAddr = "127.0.0.1:40000"
@@ -318,7 +318,7 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 	b.want(ann, "GET", "tenants", "", 401, "")
 }
 
-// A certificate of a node counts while its name belongs to its key.
+// A certificate of a node is valid while its name belongs to its key.
 func TestANodeThatWasRemovedOrHasAnotherKeyIsNobody(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	path := mastercfg.NodesPath + "/h1"
@@ -440,7 +440,7 @@ func TestAWatchGoesOnOnlyWhereTheSameIsSeen(t *testing.T) {
 	again("may see changed", eve, from)
 }
 
-// What asking for rights adds to a request: in memory, at most 20 us.
+// The cost of checking rights in a request: in memory, at most 20 us.
 func BenchmarkAsking(b *testing.B) {
 	s := secured(b, mastercfg.SecurityEnforced)
 	token := s.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "red"}, rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})

@@ -37,7 +37,7 @@ func (b *bench) step(who, step string) contivmodel.SecurityStatus {
 	return said
 }
 
-// closing is an open bench whose leader can make CAs, and has an audit log.
+// closing returns an open bench with a leader that can make CAs, and has an audit log.
 func closing(t *testing.T) (b *bench, logged func() []audit.Entry) {
 	t.Helper()
 	var all pki.Authorities
@@ -175,7 +175,7 @@ func TestAnOpenClusterLetsNobodyJoin(t *testing.T) {
 	b.want("proven:root", "POST", mastercfg.JoinPath, joins(shown.Token), 200, `"files":`)
 }
 
-// A daemon that shows no certificate would be shut out.
+// A daemon without a certificate would be shut out.
 func TestAClusterWithAPlainDaemonIsNotEnforced(t *testing.T) {
 	b := secured(t, mastercfg.SecurityPermissive)
 	register := func(services ...objdb.Service) {

@@ -26,14 +26,14 @@ func (b *bench) container(event, network, endpoint, id string, labels map[string
 	return b.ok("POST", mastercfg.UpdateEndpointPath, string(body))
 }
 
-// providers are the stored addresses behind a service of the tenant blue.
+// providers returns the stored addresses behind a service of the tenant blue.
 func (b *bench) providers(service string) []string {
 	b.Helper()
 	serving, _ := b.behind(service)
 	return serving
 }
 
-// behind are those that serve and those that drain.
+// behind returns those that serve and those that drain.
 func (b *bench) behind(service string) (serving, draining []string) {
 	b.Helper()
 	kvs, _, err := b.db.List(b.Context(), mastercfg.ProviderKey(service+":blue", ""))

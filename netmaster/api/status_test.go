@@ -33,7 +33,7 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	b.ok("POST", "networks/blue:web", web)
 	b.endpoint("blue", "web", "", "c1")
 	b.endpoint("blue", "web", "", "c2")
-	// As they registered before the second one, which led, was followed by the first.
+	// Registrations from before the second one, then the leader, was succeeded by the first.
 	_, err := b.db.Register(t.Context(), 10*time.Second,
 		objdb.Service{ServiceName: mastercfg.MasterService, Role: "follower", Version: "1.2.3", HostAddr: "127.0.0.1", Port: 1},
 		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", HostAddr: "127.0.0.1", Port: 2},

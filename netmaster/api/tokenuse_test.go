@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Of a token it is known in which hour it was last used, for one write in an hour.
+// The hour of a token's last use is recorded, for one write in an hour.
 func TestTheLastUseOfATokenIsKept(t *testing.T) {
 	const tokens = logins.AuthPath + "/tokens/"
 	noon := time.Date(2030, 5, 1, 12, 20, 0, 0, time.UTC)
@@ -44,7 +44,7 @@ func TestTheLastUseOfATokenIsKept(t *testing.T) {
 		}
 		return nil
 	})
-	// stored is the hour that is stored of a token, and the revision of that.
+	// stored returns the recorded hour of a token, and its revision.
 	stored := func(name string) (hour int, revision int64) {
 		t.Helper()
 		if err := b.ledger.View(func(r ledger.Reader) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// certified has a user hold the certificate that proven shows.
+// certified gives a user the certificate that proven presents.
 func (b *bench) certified(name string, expires time.Time) {
 	b.Helper()
 	b.certifiedAt(name, time.Now(), expires)
@@ -26,7 +26,7 @@ func (b *bench) certifiedAt(name string, when, expires time.Time) {
 	})
 }
 
-// asksForCertificate is the body of a request for one.
+// asksForCertificate returns the body of a request for one.
 func asksForCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := pki.NewKey()
@@ -115,7 +115,7 @@ func TestSessionsAndCertificatesOfADisabledUserEndForGood(t *testing.T) {
 	all(401)
 }
 
-// A watch that a certificate has begun ends with it: by its time, too.
+// A watch that was opened with a certificate ends with it: by its time, too.
 func TestAWatchEndsWithTheCertificate(t *testing.T) {
 	for what, end := range map[string]func(b *bench){
 		"its time is over": func(*bench) {},

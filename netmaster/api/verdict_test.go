@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The answer names what decides about a connection of two pods: groups, then Kubernetes policies, of the source
-// and of the destination.
+// The answer names what decides about a connection between two pods: groups, then Kubernetes policies, of the
+// source and of the destination.
 func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	b := withGroup(t)
 	for name, uid := range map[string]string{"web": "u1", "db": "u2"} {
@@ -116,7 +116,7 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
 }
 
-// Processes of another node are let in by the addresses of the node that policies know.
+// Processes of another node are admitted by the addresses of the node in policies.
 func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
 	b := withGroup(t)
 	b.ok("POST", "networks/blue:access", `{"tenantName":"blue","networkName":"access","encap":"vxlan","nwType":"infra","subnet":"10.10.0.0/24","gateway":"10.10.0.254"}`)

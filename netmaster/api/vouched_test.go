@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// vouchesFor has tokens of a kind and a name joined by a stroke, such as node-h1.
+// vouchesFor accepts tokens of a kind and a name joined by a hyphen, such as node-h1.
 func vouchesFor(_ context.Context, token string) (identity.Identity, error) {
 	kind, name, _ := strings.Cut(token, "-")
 	if kind != "node" && kind != "master" {

@@ -26,7 +26,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// watching is a watch as a client sees it.
+// watching is a client's view of a watch.
 type watching struct {
 	testing.TB
 	lines  chan string // closed at the end
@@ -37,7 +37,7 @@ type watching struct {
 // watchAt begins a watch that must succeed.
 func (b *bench) watchAt(query string) *watching { b.Helper(); return b.watchAs(query, "") }
 
-// watchAs does so with a token.
+// watchAs is watchAt with a token.
 func (b *bench) watchAs(query, token string) *watching {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -83,7 +83,7 @@ type told struct {
 	text     string
 }
 
-// next is the next event; ok is false at the end of the stream.
+// next returns the next event; ok is false at the end of the stream.
 func (w *watching) next() (e told, ok bool) {
 	w.Helper()
 	select {
@@ -279,7 +279,7 @@ func TestRevisionsThatCannotBeContinuedAreGone(t *testing.T) {
 	}
 }
 
-// successor is the API of another leader on the same state.
+// successor returns the API of another leader on the same state.
 func (b *bench) successor() *bench {
 	b.Helper()
 	a := New(b.ledger, b.db, mirror.NewFeed(b.db, mastercfg.ModelRoot), b.api.config)

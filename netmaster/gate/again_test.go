@@ -14,9 +14,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// When another machine has the name of a node that was removed, the key of the former one opens nothing: neither
-// at the gate that knew it, nor at one that begins later, neither of the present, nor of the past that it had part
-// in.
+// When another machine has the name of a removed node, the key of the former one gives no access: neither at the
+// gate that knew it, nor at one that begins later, neither to the present, nor to its own past.
 func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")

@@ -19,7 +19,7 @@ import (
 type held struct {
 	*mirror.Mirror
 	sync.Mutex
-	waits chan int64 // a revision that is waited for and not reached
+	waits chan int64 // a revision that is awaited and not reached
 }
 
 // WaitRevision implements replica.
@@ -27,7 +27,7 @@ func (h *held) WaitRevision(ctx context.Context, rev int64) error {
 	if h.Revision() < rev {
 		select {
 		case h.waits <- rev:
-		default: // one that waits is enough
+		default: // one waiting call is enough
 		}
 	}
 	return h.Mirror.WaitRevision(ctx, rev)

@@ -100,7 +100,7 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
-// A node that joins with an address that another one has keeps that one from nothing.
+// A node that joins with an address of another one does not restrict that one.
 func TestALaterNodeTakesNoAddress(t *testing.T) {
 	b := newBed(t)
 	n := b.join("h1", []string{"192.0.2.1"})

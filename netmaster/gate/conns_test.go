@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// shown is a connection on which a certificate was shown.
+// shown is a connection with a client's certificate.
 type shown struct {
 	net.Conn
 	cert   x509.Certificate
@@ -93,7 +93,7 @@ func TestWhoComesAgainHasNoMoreLeft(t *testing.T) {
 	}
 }
 
-// A connection that is handed over when the gate closes is closed, too.
+// A connection that is queued when the gate closes is closed, too.
 func TestAClosedQueueKeepsNothing(t *testing.T) {
 	q := newQueue()
 	q.put(&shown{})
@@ -107,7 +107,7 @@ func TestAClosedQueueKeepsNothing(t *testing.T) {
 	}
 }
 
-// Leases that are asked for at the same moment are counted, too.
+// Leases requested at the same moment are counted, too.
 func TestLeasesAtOnceAreCounted(t *testing.T) {
 	b, host := newBed(t), rand.Text() // other tests leave leases behind
 	n := b.through(b.join(host, []string{"192.0.2.1"}), b.open())
@@ -131,7 +131,7 @@ func TestLeasesAtOnceAreCounted(t *testing.T) {
 	}
 }
 
-// The password of a BGP speaker is hidden, also where the value has its length afterwards.
+// The password of a BGP speaker is hidden, also if the value has the same length afterwards.
 func TestPasswordsAreHiddenWhateverTheirLength(t *testing.T) {
 	const pair = `,"password":"a"`     // 15 bytes, which go
 	const written = `"hostname":"<<<"` // without escapes, of 5 bytes more each

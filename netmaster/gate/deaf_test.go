@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// way is the only way of a gate to the store.
+// way is a proxy, a gate's only connection to the store.
 type way struct {
 	net.Listener
 	mu   sync.Mutex
@@ -55,7 +55,7 @@ func newWay(t *testing.T) *way {
 	return w
 }
 
-// keep remembers a connection for cut; false if the way is cut.
+// keep records a connection for cut; false if the proxy is cut.
 func (w *way) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

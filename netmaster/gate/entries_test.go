@@ -16,14 +16,14 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// joins takes in how a host has joined, so many seconds after all else began; its key is its name.
+// joins enters a host's join, so many seconds after all else began; its key is its name.
 func joins(t *testing.T, x *index, host string, second int, vteps ...string) {
 	t.Helper()
 	joined := mastercfg.Joined{Host: host, Key: host, Addresses: vteps, VTEPs: vteps, Joined: time.Unix(int64(second), 0)}
 	x.take(mirror.Event{Key: mastercfg.NodePrefix + host, Value: []byte(text(t, joined))}, 1)
 }
 
-// registers is the transaction by which a host registers.
+// registers returns the transaction by which a host registers.
 func registers(t *testing.T, all ...objdb.Service) *pb.TxnRequest {
 	t.Helper()
 	var r pb.TxnRequest
@@ -34,7 +34,7 @@ func registers(t *testing.T, all ...objdb.Service) *pb.TxnRequest {
 	return &r
 }
 
-// manyAddresses are so many that are no node's.
+// manyAddresses returns as many as no node has.
 func manyAddresses(n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("2001:db8::%x", i+1))
@@ -99,7 +99,7 @@ func TestARegistrationIsJudgedAsFastAmongManyNodes(t *testing.T) {
 	}
 }
 
-// What is written twice in one transaction is refused before it is looked at, as the store would refuse it.
+// A key written twice in one transaction is refused before it is checked, as the store would refuse it.
 func TestAKeyIsWrittenOnceInATransaction(t *testing.T) {
 	x := newIndex(nil, nil)
 	joins(t, x, "h1", 1, "192.0.2.1")
@@ -132,7 +132,7 @@ func TestAKeyIsWrittenOnceInATransaction(t *testing.T) {
 	}
 }
 
-// A tunnel end is that of the node that joined with it first, of those that still have it.
+// A tunnel end belongs to the node that joined with it first, of those that still have it.
 func TestATunnelEndIsThatOfWhoJoinedFirst(t *testing.T) {
 	x := newIndex(nil, nil)
 	registersAs := func(host, at string, more ...string) bool {
@@ -182,7 +182,7 @@ func TestATunnelEndIsThatOfWhoJoinedFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkARegistrationIsJudged is of the dearest one, among 1,000 nodes.
+// BenchmarkARegistrationIsJudged checks the most expensive one, among 1,000 nodes.
 func BenchmarkARegistrationIsJudged(bm *testing.B) {
 	x := newIndex(nil, nil)
 	for i := range 1000 {

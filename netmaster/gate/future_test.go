@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// ranges is how often the store was asked for keys so far.
+// ranges returns how often the store was asked for keys so far.
 func ranges(t *testing.T) (n int) {
 	t.Helper()
 	resp, err := http.Get(storetest.Endpoint() + "/metrics")
@@ -61,7 +61,7 @@ func TestANodeThatWatchesWhatIsStillToComeHasNobodyReadTheState(t *testing.T) {
 	n, honest := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.through(b.join("h2", []string{"192.0.2.2"}), g)
 	f := b.follow(honest, mastercfg.GlobalRoot)
 	testkit.Eventually(t, time.Minute, "the gate serves", f.Synced)
-	event := func() time.Duration { // how long one takes to an honest node
+	event := func() time.Duration { // the time until an honest node receives one
 		key, began := mastercfg.GlobalRoot+"x", time.Now()
 		b.put(key, began.String())
 		testkit.Eventually(t, time.Minute, "it arrives", func() bool { return f.value(key) == strconv.Quote(began.String()) })

@@ -34,7 +34,7 @@ func twoNodes(f *testing.F) *index {
 	return x
 }
 
-// Whatever a node asks to write or delete, it may do so only where it is about itself.
+// A node may write or delete only its own records, whatever it requests.
 func FuzzWhatANodeWrites(f *testing.F) {
 	x := twoNodes(f)
 	lease := mastercfg.LeasesOf("h1") | 1

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // bed is a store with the CAs of a cluster.
 type bed struct {
 	testing.TB
-	db   *objdb.DB // past all gates
+	db   *objdb.DB // without a gate
 	all  pki.Authorities
 	made func(*Gate) // called with each gate before it runs; may be nil
 }
@@ -209,7 +209,7 @@ func (b *bed) through(n *node, gates ...*running) *node {
 	return n
 }
 
-// follower is what a mirror of a node has.
+// follower is the content of a node's mirror.
 type follower struct {
 	*mirror.Mirror
 	mu     sync.Mutex
@@ -218,7 +218,7 @@ type follower struct {
 	batch  int
 }
 
-// follow mirrors a prefix for the time of the test.
+// follow mirrors a prefix until the test ends.
 func (b *bed) follow(n *node, prefix string) *follower {
 	f := &follower{have: map[string]string{}}
 	f.Mirror = mirror.New(n.DB, prefix, func(batch mirror.Batch) {
@@ -260,7 +260,7 @@ func (f *follower) has(key string) bool {
 	return has
 }
 
-// audited is a log of refusals, and what reads it.
+// audited returns the configuration for a log of refusals, and a function that reads it.
 func audited(t testing.TB) (func(*Config), func() string) {
 	path := filepath.Join(t.TempDir(), "audit")
 	return func(c *Config) { c.Audit = audit.New(path, testkit.Quiet()) }, func() string {

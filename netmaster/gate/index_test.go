@@ -86,7 +86,7 @@ func TestANodeWithoutATenantLeftSeesNone(t *testing.T) {
 	}
 }
 
-// entryOf is the registration of a host at the i-th address of all.
+// entryOf returns the registration of a host at the i-th address of all.
 func entryOf(t *testing.T, host string, i int) (key string, value []byte) {
 	t.Helper()
 	s := objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), Port: 9002, Hostname: host}
@@ -97,7 +97,7 @@ func entryOf(t *testing.T, host string, i int) (key string, value []byte) {
 	return s.Key(), value
 }
 
-// Of 32 times as many nodes, one that registers costs as much.
+// A registration costs the same among 32 times as many nodes.
 func TestARegistrationCostsTheSameAmongManyNodes(t *testing.T) {
 	const few, many, times, again = 500, 16000, 200, 20
 	keys, values := make([]string, many), make([][]byte, many)
@@ -155,7 +155,7 @@ func TestARegistrationCountsForWhoHasIt(t *testing.T) {
 		x.setEntry(entryOf(t, "h3", 10+i))
 	}
 	x.nodes["h3"] = mastercfg.Joined{Key: "k", Addresses: []string{"10.0.0.10", "10.0.0.99"}}
-	for i, refused := range map[int]bool{99: true, 10: false} { // one more than a node may have; one that it has
+	for i, refused := range map[int]bool{99: true, 10: false} { // one more than a node may have; one of its own
 		key, value := entryOf(t, "h3", i)
 		put := &pb.PutRequest{Key: []byte(key), Value: value, Lease: mastercfg.LeasesOf("h3") | 1}
 		_, _, err := x.judge(keyholder{"h3", "k"}, &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: put}}}})
@@ -165,7 +165,7 @@ func TestARegistrationCountsForWhoHasIt(t *testing.T) {
 	}
 }
 
-// Nodes come and go for years: the names of those that are gone are forgotten, the others are kept once.
+// Nodes are added and removed for years: the names of removed ones are dropped, the others are kept once.
 func TestNamesOfWhatIsGoneAreForgotten(t *testing.T) {
 	x := newIndex(nil, nil)
 	put := func(id, host string) {

@@ -106,8 +106,8 @@ func inUse() use {
 	return use{int(m.HeapAlloc), int(m.StackInuse), runtime.NumGoroutine()}
 }
 
-// What a node takes of a netmaster's memory while nothing is new: it has listed, follows what agents follow, and has a
-// lease. In a netmaster the heap has up to twice that before the collector looks at it.
+// The memory of a netmaster for a node without changes: it has listed, follows what agents follow, and has a
+// lease. In a netmaster the heap has up to twice that before the collector runs.
 func BenchmarkANodeConnected(bm *testing.B) {
 	const nodes = 200
 	b := newBed(bm)

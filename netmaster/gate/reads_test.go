@@ -234,7 +234,7 @@ func TestANodeKnowsTheClassesOfPodsElsewhere(t *testing.T) {
 	testkit.Eventually(t, soon, "it has gone", func() bool { return !f.has(blue) })
 }
 
-// Thousands of records of others do not end a listing early.
+// Thousands of other tenants' records do not end a listing early.
 func TestPagesAreFilled(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -291,8 +291,8 @@ func TestAMirrorFollowsWhatANodeServes(t *testing.T) {
 	})
 }
 
-// Every node leads to services that hosts reach, and has an endpoint of its own in infra networks; those whose
-// token is not for the tenant do not.
+// Every node forwards to services that hosts reach, and has an endpoint of its own in infra networks; nodes with a
+// token for other tenants do not.
 func TestTenantsThatEveryNodeHasAPartInAreServedByAll(t *testing.T) {
 	b := newBed(t)
 	b.network("red", "net")
@@ -337,7 +337,7 @@ func TestRoutedVLANsAreSharedByTenants(t *testing.T) {
 	testkit.Eventually(t, soon, "it has gone", func() bool { return !f.has(mastercfg.NetworkPrefix + "net.red") })
 }
 
-// Whatever happens, in any order, and whichever gate answers: in the end a mirror has the present records that its
+// After any events in any order, and whichever gate answers: in the end a mirror has the present records that its
 // node serves, and nothing of a tenant that the node has never served.
 func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 	b := newBed(t)
@@ -416,7 +416,7 @@ func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 	}
 }
 
-// tenantOf is that of a key of this test, whose names have no dots.
+// tenantOf returns the tenant of a key of this test, whose names have no dots.
 func tenantOf(key string) string {
 	rest := strings.TrimPrefix(key, mastercfg.StateRoot)
 	kind, id, _ := strings.Cut(rest, "/")

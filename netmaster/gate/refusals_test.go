@@ -13,7 +13,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node that is refused all the time has a line for each of the first hundred refusals, and fills no logs.
+// A node that is refused all the time causes a line for each of the first hundred refusals, and does not fill the
+// logs.
 func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	b := newBed(t)
 	own, read := audited(t)
@@ -32,7 +33,7 @@ func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	if _, err := c.Put(t.Context(), mastercfg.GlobalConfigKey, "{}"); err == nil {
 		t.Fatal("it writes")
 	}
-	g.stop()                                                              // all that is to be written is
+	g.stop()                                                              // all lines are written
 	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 { // one more in ten seconds
 		t.Errorf("%d lines", lines)
 	}

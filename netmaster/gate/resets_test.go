@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Calls that end as they should are no resets: a busy node keeps its connection.
+// Calls that end properly are no resets: a busy node keeps its connection.
 func TestABusyNodeKeepsItsConnection(t *testing.T) {
 	logger, written := test.NewNullLogger()
 	b := newBed(t)
@@ -28,7 +28,7 @@ func TestABusyNodeKeepsItsConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.stop() // all that is to be written is
+	g.stop() // all lines are written
 	for _, e := range written.AllEntries() {
 		if e.Level <= logrus.WarnLevel {
 			t.Error(e.Message)

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A node that reads everything many times at once has another one wait for one of its reads.
+// A node that reads everything many times at once delays another one by one of its reads.
 func TestNodesReadInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Gate{scans: make(chan struct{}, 1)}
@@ -48,8 +48,8 @@ func TestNodesReadInTurns(t *testing.T) {
 	})
 }
 
-// A node may read the whole state a few times at once, and then as often as a node that reconnects again and again
-// needs to, however large it is.
+// A node may read the whole state a few times at once, and then as often as a node needs that reconnects
+// repeatedly, however large it is.
 func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 	for _, keys := range []int{smallState, 300_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 	}
 }
 
-// Reads of a node at the same moment are counted one after the other: none of them is begun before what the others
-// took is known.
+// Concurrent reads of a node are counted one after the other: none of them begins before the cost of the others is
+// known.
 func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := &Gate{scans: make(chan struct{}, scansAtOnce)}, newBudget(Limits{}.withDefaults())
@@ -105,8 +105,8 @@ func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
 	})
 }
 
-// A node that reads all registrations again and again waits like one that reads the state. The leader, the
-// netmasters and the cluster's configuration it gets without waiting, and other nodes get everything.
+// A node that reads all registrations repeatedly waits like one that reads the state. It gets the leader, the
+// netmasters and the cluster's configuration without waiting, and other nodes get everything.
 func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
 	b := newBed(t)
 	const nodes = 3 * pageSize
@@ -160,7 +160,7 @@ func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
 			t.Errorf("%s: %v", prefix, err)
 		}
 	}
-	// As an agent does that is started four times.
+	// Like an agent that is started four times.
 	for range 4 {
 		for _, prefix := range []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix} {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -46,7 +46,7 @@ func watchRaw(t *testing.T, conn io.ReadWriter, prefix string, settings ...http2
 	return framer
 }
 
-// open is how many streams there are with a watch. It is asked before any of them has to wait.
+// open returns the number of streams with a watch. It is called before any of them has to wait.
 func (s *streams) open() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

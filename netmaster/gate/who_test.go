@@ -196,7 +196,7 @@ func TestNodesShareOneWatch(t *testing.T) {
 	}
 }
 
-// watchers is how many watches the store has.
+// watchers returns the number of watches of the store.
 func watchers(t testing.TB) (n int) {
 	t.Helper()
 	answer, err := http.Get(storetest.Endpoint() + "/metrics")
@@ -294,7 +294,7 @@ func talkNonsense(t *testing.T, streams int) {
 	if n := g.Connections(); n > 5 {
 		t.Errorf("%d connections", n)
 	}
-	g.stop() // all that is to be written is
+	g.stop() // all lines are written
 	// The first hundred refusals of a node have a line in the audit log, and then one in ten seconds has; of what
 	// else happens to a node the log has a line in ten seconds.
 	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 {
@@ -305,7 +305,7 @@ func talkNonsense(t *testing.T, streams int) {
 	}
 }
 
-// More watches than a node may have are refused, and those that it has go on.
+// More watches than a node may have are refused, and its others go on.
 func TestANodeHasSoManyWatches(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Limits.Watches = 3 }))

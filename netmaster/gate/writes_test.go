@@ -83,7 +83,7 @@ func TestANodeRegistersAndReports(t *testing.T) {
 	}
 }
 
-// What a thief of a node's key tries.
+// The attempts of a thief of a node's key.
 func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	b := newBed(t)
 	b.network("blue", "net")
@@ -336,7 +336,7 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	}
 }
 
-// entriesOf are the lines of an audit log.
+// entriesOf returns the lines of an audit log.
 func entriesOf(t testing.TB, text string) (all []audit.Entry) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -352,7 +352,7 @@ func entriesOf(t testing.TB, text string) (all []audit.Entry) {
 	return all
 }
 
-// agentOf is the registration of an agent.
+// agentOf returns the registration of an agent.
 func agentOf(host, address string) objdb.Service {
 	return objdb.Service{ServiceName: mastercfg.AgentService, Hostname: host, HostAddr: address, Port: 9002}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A speaker of others, which knows its own configuration only.
+// speaker is a BGP program of Debian, which knows its own configuration only.
 type speaker struct {
 	name   string
 	config string // %[1]s is its address, %[2]s ours, %[3]d the hold time in seconds, %[4]s its IPv4 address
@@ -106,17 +106,17 @@ func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
 	}
 }
 
-// program is a speaker of others that runs.
+// program is a running speaker of Debian.
 type program struct {
 	speaker
 	t     *testing.T
 	netns string
 	dir   string   // of its files
-	args  []string // of the process that speaks
+	args  []string // of the BGP process
 	cmd   *exec.Cmd
 }
 
-// begin starts a speaker of others at the other end of a link, with a session between addresses of the two ends.
+// begin starts a speaker of Debian at the other end of a link, with a session between addresses of the two ends.
 func (theirs speaker) begin(t *testing.T, r *router, own, near netip.Addr, hold time.Duration) *program {
 	t.Helper()
 	fakenode.InNamespace(t, r.netns, "ip", "link", "set", "lo", "up")
@@ -145,7 +145,7 @@ func (theirs speaker) begin(t *testing.T, r *router, own, near netip.Addr, hold 
 	return p
 }
 
-// again starts the process that speaks, which has ended.
+// again starts the BGP process, which has ended.
 func (p *program) again() {
 	p.t.Helper()
 	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -184,7 +184,7 @@ func (p *program) hears(what string, holds func(routes string) bool) {
 // Routes of Debian's speakers in these tests.
 var world4, world6 = prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
 
-// understands has a speaker of others, at its own address on a link, and ours have a session.
+// understands has a speaker of Debian, at its own address on a link, and ours have a session.
 func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) {
 	they := theirs.begin(t, r, own, near, 9*time.Second)
 

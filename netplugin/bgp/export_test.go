@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// AllChanges takes them at once.
+// AllChanges returns all changes at once.
 func (s *Speaker) AllChanges() []Change {
 	list, _ := s.Changes(math.MaxInt)
 	return list

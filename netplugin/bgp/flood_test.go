@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What neighbours may change is not limited, and the library keeps what we have not taken in: it must not become
-// more and more.
+// The changes of neighbours are not limited, and the library queues those that we have not processed: the queue
+// must not grow for ever.
 func TestLongNeighboursAreReadAsFastAsTheirChangesAreTakenIn(t *testing.T) {
 	testkit.TakesLong(t)
 	const (

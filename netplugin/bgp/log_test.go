@@ -37,7 +37,7 @@ func TestTheEndOfAConnectionDoesNotHideARefusal(t *testing.T) {
 	}
 }
 
-// Operators need not know the library.
+// Operators need no knowledge of the library.
 func TestWhyASessionHasEndedIsSaidInWords(t *testing.T) {
 	for _, c := range []struct {
 		reason  api.PeerState_DisconnectReason
@@ -69,7 +69,7 @@ func TestWhyASessionHasEndedIsSaidInWords(t *testing.T) {
 	}
 }
 
-// logOf is a speaker's log, with all levels, and what the library writes to it.
+// logOf returns a speaker, its log, with all levels, and the handler for the library's messages.
 func logOf(t *testing.T) (*Speaker, slog.Handler, *logtest.Hook) {
 	t.Helper()
 	logger, hook := logtest.NewNullLogger()
@@ -88,7 +88,7 @@ func warnings(hook *logtest.Hook) (count int) {
 	return count
 }
 
-// A neighbour that connects without end is complained about each time.
+// The library logs each connection of a neighbour that connects without end.
 func TestTheLibrarySaysTheSameOfANeighbourOnceAMinute(t *testing.T) {
 	s, handler, hook := logOf(t)
 	complain := func(about string) {

@@ -125,8 +125,8 @@ func (r *router) haveIPv6() (own, near netip.Addr) {
 	return own, near
 }
 
-// speak begins to be a BGP speaker, which has routes when it meets its neighbours. It waits for them to connect,
-// as routers do that have a range of neighbours: when both connect at once, the library (v4.8.0) reads from one
+// speak starts a BGP speaker, which has routes when it meets its neighbours. It waits for them to connect, as
+// routers do that have a range of neighbours: when both connect at once, the library (v4.8.0) reads from one
 // connection what it writes because of the other.
 func (r *router) speak(settings bgp.Settings, routes ...netip.Prefix) {
 	r.t.Helper()
@@ -243,7 +243,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	testkit.Eventually(t, patience, what, holds)
 }
 
-// sayWhy shows how a speaker of a test that has failed stands with its neighbours.
+// sayWhy logs the sessions of a speaker when a test has failed.
 func sayWhy(t testing.TB, s *bgp.Speaker, hook *logtest.Hook) {
 	if view := s.Inspect(); view != nil { // nil: it has no neighbours
 		for _, p := range view.Peers {

@@ -26,7 +26,7 @@ func waits(p *pace, times int) <-chan struct{} {
 	return over
 }
 
-// changes are paths of a neighbour.
+// changes returns paths of a neighbour.
 func changes(neighbour netip.Addr, number int) []*apiutil.Path {
 	return slices.Repeat([]*apiutil.Path{{PeerAddress: neighbour}}, number)
 }
@@ -57,7 +57,7 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 			t.Error("nothing is taken in, and two were read on at once")
 		}
 		late := now()
-		p.processed(nil, now()) // what changes none of the best routes is taken in as well
+		p.processed(nil, now()) // a change of no best route is processed as well
 		<-over
 		all := waits(p, 3)
 		for range 3 {

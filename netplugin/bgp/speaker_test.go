@@ -62,7 +62,7 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 		t.Errorf("told on: %v", b.has)
 	}
 	b.mu.Unlock()
-	// A neighbour that is not wanted takes its routes along.
+	// The routes of a removed neighbour are removed.
 	settings.Neighbours = settings.Neighbours[:1]
 	s.Configure(&settings)
 	eventually(t, "routes of a former neighbour go", func() bool { return s.NextHops(lan) == nil })
@@ -75,8 +75,8 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	}
 }
 
-// A connection that ends while the neighbour is saying something is reset, and then the neighbour may not read why
-// it ended: it would wait for us for as long as a restart may take.
+// A connection that ends during the neighbour's message is reset, and then the neighbour may not read the reason:
+// it would wait for us for as long as a restart may take.
 func TestANeighbourThatIsSayingSomethingHearsThatOurRoutesAreGone(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
@@ -268,7 +268,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	}
 }
 
-// A neighbour of IPv6, beside one of IPv4, speaks of both versions.
+// An IPv6 neighbour, beside an IPv4 one, announces both families.
 func TestASessionOfIPv6CarriesBothVersions(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
@@ -317,7 +317,7 @@ func isSilent(t testing.TB, s *bgp.Speaker, log *logtest.Hook, neighbour netip.A
 	}
 }
 
-// A neighbour that is stopped ends no connection. It speaks graceful restart, and does not restart.
+// A stopped neighbour ends no connection. It uses graceful restart, and does not restart.
 func TestTheRoutesOfASilentNeighbourGoWithinItsHoldTime(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")

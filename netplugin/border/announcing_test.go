@@ -21,12 +21,12 @@ type slowDriver struct {
 	drivers.NetworkDriver
 
 	mu      sync.Mutex
-	given   map[pipeline.Key]pipeline.Object // to be taken
+	given   map[pipeline.Key]pipeline.Object // to be applied
 	has     map[pipeline.Key]pipeline.Object
 	refuses map[pipeline.Key]bool
 	ports   map[string]uint32
-	takes   chan struct{} // closed and replaced whenever something was taken
-	removed chan struct{} // lets a port go
+	takes   chan struct{} // closed and replaced whenever changes were applied
+	removed chan struct{} // lets a port be removed
 }
 
 func newSlowDriver() *slowDriver {
@@ -154,7 +154,7 @@ func told(border *Border) (list []string) {
 	return list
 }
 
-// shop is a service that has these providers on this node.
+// shop returns a service that has these providers on this node.
 func shop(serving, draining []string) pipeline.Service {
 	parse := func(list []string) (all []netip.AddrPort) {
 		for _, text := range list {
@@ -195,7 +195,7 @@ func TestRoutersAreToldWhenTheSwitchIsReady(t *testing.T) {
 	toldStill(t, border, "a service that is deleted", first, second)
 }
 
-// A service reaches the switch before the endpoints that serve, in a large change; and one that was made for a pod
+// In a large change a service reaches the switch before its endpoints; and an endpoint that was created for a pod
 // may never get its port.
 func TestAServiceIsToldWhenAnEndpointServesIt(t *testing.T) {
 	border, d := onSlowSwitch(t)

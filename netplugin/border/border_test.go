@@ -51,7 +51,7 @@ func (d *portDriver) RemovePort(_ context.Context, id string) error {
 	return nil
 }
 
-// A node may have stopped to be a router while netplugin did not run.
+// A node may have ceased to be a router while netplugin did not run.
 func TestTheInterfaceOfAnEarlierRunIsRemoved(t *testing.T) {
 	d := &portDriver{}
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json")})
@@ -83,7 +83,7 @@ func TestNothingLeadsToAFormerNeighbour(t *testing.T) {
 	}
 }
 
-// alone does something in a network of its own.
+// alone runs a function in a network of its own.
 func alone(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -107,7 +107,7 @@ func sh(t *testing.T, script string) {
 	}
 }
 
-// The first state replaces what the switch has: a next hop that is missing loses packets.
+// The first state replaces the switch's content: a missing next hop would lose packets.
 func TestTheFirstStateHasTheWaysToOtherNodes(t *testing.T) {
 	testkit.NeedsMachine(t)
 	alone(t, func() {
@@ -157,8 +157,8 @@ func TestARouterThatIsMadeAnewHasTheRoutesOfASpeakerThatWentOn(t *testing.T) {
 	}
 }
 
-// A router may pass on a next hop that is not on the link: the kernel would send to its
-// gateway, and the switch knows none.
+// A router may pass on a next hop that is not on the link: the kernel would send to its gateway, and the switch
+// has no route to it.
 func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 	border.Configure(&agent.BGP{Link: prefix("192.0.2.9/24"), Link6: prefix("2001:db8::9/64")})
@@ -312,7 +312,7 @@ func TestServicesAreAnnouncedWhileTheyAreServedHere(t *testing.T) {
 	}
 }
 
-// providers are two endpoints of this node.
+// providers returns two endpoints of this node.
 func providers() []pipeline.Object {
 	return []pipeline.Object{
 		pipeline.Endpoint{ID: "one", Encap: pipeline.VLAN, Local: true, IPv4: addr("10.1.7.1")},
@@ -320,7 +320,7 @@ func providers() []pipeline.Object {
 	}
 }
 
-// withProviders is a border that announces them.
+// withProviders returns a border that announces them.
 func withProviders(t *testing.T) *Border {
 	t.Helper()
 	border := New(Config{Driver: &portDriver{ports: []string{"one", "two"}}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
@@ -329,14 +329,14 @@ func withProviders(t *testing.T) *Border {
 	return border
 }
 
-// announced counts what the speaker announces.
+// announced returns the number of announced prefixes.
 func announced(border *Border) int {
 	border.speaker.Configure(&bgp.Settings{})
 	defer border.speaker.Configure(nil)
 	return border.speaker.Counts().Announced
 }
 
-// Services may have an address in common, such as a load balancer's with a port each.
+// Services may share an address, such as a load balancer's with a port each.
 func TestAnAddressIsAnnouncedForTheLastServiceThatHasIt(t *testing.T) {
 	border := withProviders(t)
 	service := func(id string) pipeline.Object {

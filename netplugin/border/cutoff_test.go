@@ -23,7 +23,7 @@ func TestARouterTakesNothingFromTheHostThatItReachesByOtherLinks(t *testing.T) {
 	nobodyKnows := func() ([]netip.Addr, error) { return nil, fault.New(fault.Unavailable, "nobody knows yet") }
 	for _, c := range []struct {
 		name, link, link6 string
-		host              string // what else it has
+		host              string // other links of the host
 		machines          func() ([]netip.Addr, error)
 		why               string // "": the node is that router
 	}{
@@ -83,7 +83,7 @@ ip route add default via 192.0.2.254; `+c.host)
 	}
 }
 
-// waysTo is how the host reaches addresses.
+// waysTo returns the host's routes to addresses.
 func waysTo(t *testing.T, addresses ...string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-ec", "for a in "+strings.Join(addresses, " ")+"; do ip -o route get $a; done").CombinedOutput()

@@ -82,7 +82,7 @@ func (*cutting) AddPort(context.Context, pipeline.Encap, string, int) (drivers.P
 	return drivers.Port{}, io.ErrNoProgress
 }
 
-// Without the interface nothing reaches the neighbour: it would keep our routes for its hold time.
+// Without the interface no message reaches the neighbour: it would keep our routes for its hold time.
 func TestTheInterfaceStaysUntilNeighboursHaveHeardThatTheSessionEnds(t *testing.T) {
 	port := netip.MustParseAddrPort(testkit.FreeAddress()).Port()
 	for name, wanted := range map[string]*agent.BGP{

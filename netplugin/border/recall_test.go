@@ -46,7 +46,7 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 			if recalled(run()) != 0 {
 				t.Errorf("routes of %s ago", age)
 			}
-			waits := run() // for the store, and routes get no younger by that
+			waits := run() // for the store, and routes get no younger meanwhile
 			waits.resumeSpeaking()
 			waits.touchSaved()
 			if recalled(waits) != 0 || recalled(run()) != 0 {

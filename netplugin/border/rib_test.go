@@ -23,7 +23,7 @@ func hop(address netip.Addr) pipeline.NextHop {
 	return pipeline.NextHop{Address: address, MAC: [6]byte{2, 0, 0, 0, 0, address.AsSlice()[3]}, From: [6]byte{2}}
 }
 
-// switched is what a driver has after the changes of a rib.
+// switched is a driver's content after the changes of a rib.
 type switched map[pipeline.Key]pipeline.Object
 
 func (s switched) after(t *testing.T, r *rib, do func(d delta)) {
@@ -120,7 +120,7 @@ func TestSetsOfNextHopsShareGroupsAndNeverANumber(t *testing.T) {
 	first, second, third := prefix("10.1.0.0/16"), prefix("10.2.0.0/16"), prefix("10.3.0.0/16")
 	group := func(p netip.Prefix) uint32 { return has[pipeline.Route{Prefix: p}.Key()].(pipeline.Route).Group }
 	has.after(t, r, func(d delta) { r.learn(first, []netip.Addr{a, b}, d) })
-	// The number of another set is taken by something else.
+	// The number of another set is assigned to something else.
 	has.after(t, r, func(d delta) { r.learn(third, []netip.Addr{a, c}, d) })
 	number := group(third)
 	has.after(t, r, func(d delta) { r.learn(third, nil, d) })
@@ -141,8 +141,8 @@ func TestSetsOfNextHopsShareGroupsAndNeverANumber(t *testing.T) {
 	}
 }
 
-// A neighbour has thousands of routes, which come, and go, together, with the agent waiting for the border; and two neighbours may have
-// the same ones. That one of them does not answer changes none of them.
+// A neighbour has thousands of routes, which are added and removed together, while the agent waits for the border;
+// and two neighbours may have the same ones. A neighbour that does not answer changes none of them.
 func TestRoutesThatComeAndGoTogetherTakeTimeInProportion(t *testing.T) {
 	const count, most = 200_000, 4 * time.Second // of a processor: 0.6 s; minutes if each were compared with each
 	r, has := newRIB(), 0

@@ -52,7 +52,7 @@ func TestAStaticPodWithoutAMirrorPodBelongsWhereItSays(t *testing.T) {
 	}
 }
 
-// A mirror pod that is only late, as the leader's list of pods after a boot, decides where the pod belongs.
+// A mirror pod that is only late, as the leader's list of pods after a boot may be, decides where the pod belongs.
 func TestAStaticPodIsTriedForAWhileBeforeItCountsAsOneWithoutAMirrorPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hash = "0123456789abcdef0123456789abcdef"

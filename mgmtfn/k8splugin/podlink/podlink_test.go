@@ -191,7 +191,7 @@ func TestAnInterfaceTakesNothingThatRoutersAdvertise(t *testing.T) {
 			advertiseRouter(t, "v"+name)
 			counters := strings.Fields(fakenode.InNamespace(t, path, "cat", "/proc/net/dev_snmp6/eth0"))
 			heard, err := strconv.Atoi(counters[slices.Index(counters, "Icmp6InRouterAdvertisements")+1])
-			return err == nil && heard > 1 // the first one has been looked at
+			return err == nil && heard > 1 // the first one has been processed
 		})
 		addresses := fakenode.InNamespace(t, path, "ip", "-6", "-o", "address", "show", "dev", "eth0", "scope", "global")
 		routes := fakenode.InNamespace(t, path, "ip", "-6", "route", "show")

@@ -19,7 +19,7 @@ func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
 		mode   mastercfg.SecurityMode
 		who    identity.Identity
 		from   string
-		header string // which a netmaster that passes a request on sets
+		header string // set by a netmaster that forwards a request
 		want   string
 	}{
 		"an address":                    {from: far, want: "nobody at 10.1.1.1"},

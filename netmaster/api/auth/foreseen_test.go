@@ -22,7 +22,7 @@ func TestTheReportIsBounded(t *testing.T) {
 	}
 }
 
-// What several netmasters have counted is one report, as long as that of one.
+// The counts of several netmasters make one report, as long as that of one.
 func TestReportsOfSeveralNetmastersAreOne(t *testing.T) {
 	now := time.Now()
 	a, b := NewForeseen(now.Add(-2*time.Hour)), NewForeseen(now.Add(-time.Hour))

@@ -183,7 +183,7 @@ func TestAnswersThatAreLongTakeTurns(t *testing.T) {
 	}
 }
 
-// A long answer has a place until it is closed; a short one is not asked for it.
+// A long answer has a place until it is closed; a short one needs none.
 func TestALongAnswerHasAPlaceUntilItIsRead(t *testing.T) {
 	b := NewBudget(8<<20, 8<<20)
 	taken := 0
@@ -217,7 +217,7 @@ func TestALongAnswerHasAPlaceUntilItIsRead(t *testing.T) {
 	whole(t, b, 8<<20)
 }
 
-// One client has its share, of all its answers together, and the others have the rest.
+// One client has its share, for all its answers together, and the others have the rest.
 func TestAClientHasNoMoreThanItsShare(t *testing.T) {
 	const size = 1 << 20
 	b := NewBudget(size, size/4)
