@@ -184,3 +184,59 @@ func TestAClientWithFewPortsAsksAServiceAndItsProvider(t *testing.T) {
 		}
 	}
 }
+
+// twice connects to a service and then to its provider from the same port, or the other way round, from many ports. The provider closes
+// each connection first, so it remembers the first one, and its time stamps may be later than those of the second: it answers
+// that SYN with an ACK of the first connection, the client answers with RST, and its next SYN, a second later, is accepted.
+const twice = `
+import socket, sys, threading
+own, service, provider = sys.argv[1], (sys.argv[2], 80), (sys.argv[3], 8080)
+def ask(to, port):
+    s = socket.socket(socket.AF_INET6 if ":" in own else socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.settimeout(2.5)
+    s.bind((own, port))
+    s.connect(to)
+    s.sendall(b"x")
+    while s.recv(10): pass
+    s.close()
+failed, asked = [], []
+def both(first, second, port):
+    try:
+        ask(first, port)
+        asked.append(port)
+        ask(second, port)
+    except OSError as e: failed.append("%s from port %d: %s" % (second, port, e))
+threads = []
+for port in range(int(sys.argv[4]), int(sys.argv[4]) + 200, 10):
+    for first, second, at in (service, provider, port), (provider, service, port + 5):
+        threads.append(threading.Thread(target=both, args=(first, second, at)))
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(failed), "failed of", len(asked), *failed[:5])
+`
+
+// To the tracker, the packets by which a provider and its client agree on a new connection are invalid ones of the old connection. They
+// pass policies all the same.
+func TestAProviderThatRemembersAConnectionIsAskedAnewByWhoPoliciesLet(t *testing.T) {
+	c := startCluster(t, db1, web1, web2)
+	c.classify(map[string]Tiers{web1.ID: isolated, web2.ID: isolated, db1.ID: isolated})
+	for i, provider := range []Endpoint{web1, web2} { // on the client's node, and on another
+		rules := []Object{Epoch{Number: 5}, serving(FromPods, addressesOf(provider), vip, vip6)}
+		for i, r := range []TierRule{allowing(false, classWeb1, withPeers(classDB1)), allowing(false, classWeb2, withPeers(classDB1)),
+			allowing(true, classDB1, withPeers(classWeb1, classWeb2))} {
+			r.Number, r.ID = uint32(i+1), fmt.Sprint(i)
+			rules = append(rules, r)
+		}
+		for _, n := range c.nodes {
+			n.replace(t, c.wants(n, rules...).chosen())
+		}
+		c.pod(provider).run(closing)
+		for _, way := range [][3]netip.Addr{{db1.IPv4, vip, provider.IPv4}, {db1.IPv6, vip6, provider.IPv6}} {
+			out, err := c.pod(db1).exec(testkit.Python, "-ISc", twice, way[0].String(), way[1].String(), way[2].String(), fmt.Sprint(30000+1000*i))
+			if err != nil || !strings.HasPrefix(out, "0 failed of 40") {
+				t.Errorf("%s: %s, %v", way[2], out, err)
+			}
+		}
+	}
+}

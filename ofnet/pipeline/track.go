@@ -15,6 +15,8 @@ import (
 //	TRACK      ct(zone)                                          -> KNOWN
 //	           packets that are exempt                           -> FORWARD
 //	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
+//	           TCP that is invalid for such a connection: SYN-ACK, after ct(commit,force) on a copy, in COUNTED;
+//	           all without SYN                                   -> FORWARD
 //	           an ICMP error about another; invalid packets      -> DROP
 //	           a later fragment                                  -> ADMIT
 //	           else: a reply, with its two ends exchanged        -> tiers
@@ -49,6 +51,12 @@ import (
 // rules later is tracked from its start. While neither sender nor receiver has rules, packets that are invalid to
 // the tracker pass, too. The initiator of an older connection is the sender of the first packet that the tracker
 // sees.
+//
+// A server that remembers an ended connection with the same addresses and ports may answer a SYN with an ACK of that
+// connection: a client that connects by a service and directly has two sequences of time stamps. The client answers with RST,
+// the server forgets, and accepts the next SYN. To the userspace datapath's tracker that ACK belongs to the new connection,
+// and so the RST and the SYN-ACK are invalid. The RST passes, and the SYN-ACK removes the entry: the ACK of the client makes
+// another one, by the rules. A SYN-ACK cannot begin a connection, so the tracker makes no entry of it.
 //
 // No rule applies to packets of an endpoint to itself, to packets between an endpoint and the host it
 // is on, and to neighbour discovery. Packets of the host itself are those from the address that only
@@ -141,7 +149,10 @@ func (t tracking) base(w *Wants) {
 			at(tableKnown, priorityExempt, nobody, odd).admitted(),
 			at(tableKnown, priorityAnswer, odd).drop(reasonNotAdmitted))
 	}
+	forgets := openflow.CT{Commit: true, Force: true, ZoneField: zoneOf}
 	w.flow(
+		at(tableCounted, priorityGuard, regReason.is(uint32(reasonNotAdmitted)), ipv4().is()).do(forgets).end(),
+		at(tableCounted, priorityGuard, regReason.is(uint32(reasonNotAdmitted)), ipv6().is()).do(forgets).end(),
 		at(tableKnown, priorityExact, tracked(openflow.CTRpl)).
 			do(turnedEnds()...).goTo(tableFirstOut),
 		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
@@ -220,9 +231,17 @@ func (tracking) outside(w *Wants, o Outside, port uint32) {
 
 func (tracking) epoch(w *Wants, e Epoch) {
 	mark := openflow.CTMark(e.Number, ^uint32(0))
+	const accepts = openflow.TCPSyn | openflow.TCPAck
+	// Of a clone without a ct() of its own the switch makes none, and executes COUNTED's on the packet itself.
+	forget := aside(openflow.CT{ZoneField: zoneOf}, regReason.set(uint32(reasonNotAdmitted)), openflow.Resubmit{Table: tableCounted})
 	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
+		invalid := func(flags openflow.FieldMatch) flowBuilder {
+			return at(tableKnown, priorityExcept, f.is(), openflow.IPProto(openflow.ProtoTCP), tracked(openflow.CTInv), mark, flags)
+		}
 		w.flow(
+			invalid(openflow.TCPFlags(0, openflow.TCPSyn)).admitted(),
+			invalid(openflow.TCPFlags(accepts, accepts)).do(forget).admitted(),
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
 			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
