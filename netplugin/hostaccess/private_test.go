@@ -84,3 +84,23 @@ nsenter --net="$2" sh -ec 'ip addr add 172.19.0.7/32 dev lo; ip addr add fd63:6f
 	}
 	run(t, "ping -c1 -W5 172.19.0.7") // which the host itself reaches
 }
+
+// Other software may begin to use addresses of the private subnet while endpoints leave by the host, which netctl check
+// says: what the host and its guests reach there by a more specific route is of no endpoint.
+func TestWhatIsReachedByAnotherLinkMayHavePrivateAddresses(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world, far := fakenode.NewNamespace(t), fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; ip link del far; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+" "+far+shareTopology+`
+ip link add far type veth peer name eth0 netns "$3"
+ip addr add 172.19.5.1/24 dev world; ip addr add 192.0.2.1/24 dev far; ip link set far up
+nsenter --net="$2" sh -ec 'ip addr add 172.19.5.2/24 dev eth0; ip route add default via 172.19.5.1'
+nsenter --net="$3" sh -ec 'ip link set eth0 up; ip addr add 192.0.2.2/24 dev eth0; ip route add default via 192.0.2.1'`)
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "ping -c1 -W5 172.19.5.2")
+	run(t, "nsenter --net="+far+" ping -c1 -W5 172.19.5.2")
+	run(t, "ping -c1 -W5 172.19.0.7") // an endpoint
+}

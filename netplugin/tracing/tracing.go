@@ -303,6 +303,9 @@ func (w *world) providers(to target, q Query) (all []string) {
 			if p.Address != to.address || p.Port != q.Port || p.Protocol != inet.TransportNumber(q.Protocol) || s.VRF != w.vrf || !w.isOwnObject(s) {
 				continue
 			}
+			if p.From&pipeline.FromPods == 0 {
+				continue // for others, such as clients outside, with other providers
+			}
 			for _, provider := range s.Serving(p) {
 				all = append(all, provider.String())
 			}

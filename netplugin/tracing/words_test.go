@@ -1,6 +1,8 @@
 package tracing
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -31,5 +33,19 @@ func TestObjectsOfKubernetesAreToldToTheirTenant(t *testing.T) {
 	w.vrf = pipeline.SharedVRF
 	if got := w.owner(pipeline.Service{ID: "k8s/shop/web", VRF: pipeline.SharedVRF}); got != "service" {
 		t.Error(got)
+	}
+}
+
+// With externalTrafficPolicy Local, a service has a port of its own for clients outside, with the providers of this node.
+func TestOnlyTheProvidersOfPodsAreNamed(t *testing.T) {
+	external := netip.MustParseAddr("203.0.113.10")
+	here, there := netip.MustParseAddrPort("10.1.0.1:8080"), netip.MustParseAddrPort("10.1.0.2:8080")
+	w := &world{tenant: "red", vrf: 2, services: []pipeline.Service{{ID: "k8s/shop/web", VRF: 2, Ports: []pipeline.ServicePort{
+		{Address: external, From: pipeline.FromPods | pipeline.FromHost, Protocol: 6, Port: 80, Serving: []netip.AddrPort{here, there}},
+		{Address: external, From: pipeline.FromOutside, Protocol: 6, Port: 80, Serving: []netip.AddrPort{here}},
+	}}}}
+	got := w.providers(target{address: external, service: true}, Query{Protocol: "tcp", Port: 80})
+	if want := []string{here.String(), there.String()}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -128,8 +128,11 @@ func (s *Store) write(r *Record, state State, now time.Time, write func(path str
 	return nil
 }
 
-// Problem returns why no checkpoint can be written, as on a disk that has become read-only. It writes only if the
-// last checkpoint failed: until then it returns nil.
+// probeSize is the size of the file that Problem writes, in bytes: on a full disk, smaller ones may have room.
+const probeSize = 4096
+
+// Problem returns why no checkpoint can be written, as on a disk that is full or has become read-only. It writes only
+// if the last checkpoint failed: until then it returns nil.
 func (s *Store) Problem() error {
 	s.mu.Lock()
 	failed := s.failed
@@ -138,7 +141,7 @@ func (s *Store) Problem() error {
 		return nil
 	}
 	probe := filepath.Join(s.dir, "probe")
-	if err := durable.Put(probe, nil); err != nil {
+	if err := durable.Put(probe, make([]byte, probeSize)); err != nil {
 		return err
 	}
 	return durable.Remove(probe)

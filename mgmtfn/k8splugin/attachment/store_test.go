@@ -1,6 +1,7 @@
 package attachment
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func open(t *testing.T, dir string) (*Store, []error) {
@@ -139,4 +142,39 @@ func TestThatNoCheckpointCanBeWrittenIsAProblemUntilOneCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem("")
+}
+
+// On a full disk an empty file can still be made.
+func TestThatTheDiskIsFullIsAProblem(t *testing.T) {
+	testkit.NeedsMachine(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s, _ := open(t, dir)
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	r := sample("a")
+	if err := s.Begin(&r, time.Now()); err == nil {
+		t.Fatal("a checkpoint was written to a full disk")
+	}
+	if err := s.Problem(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("problem %v", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Problem(); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v %v", entries, err)
+	}
 }
