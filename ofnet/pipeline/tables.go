@@ -90,7 +90,7 @@ func Tables() []Table {
 		{tableBegun, "BEGUN", tableSource, 0, "Checks that conntrack has committed a new connection to a service: its table may be full."},
 		{tableAdmitted, "ADMITTED", tableDrop, reasonNotAdmitted, "Conntrack has committed the connection: back to FORWARD."},
 		{tableAnswered, "ANSWERED", tableOutput, 0, "A packet of a service's provider has got the service's address as source: it is counted, and goes back to FORWARD or OUTPUT, from which it came."},
-		{tableCounted, "COUNTED", tableCounted, 0, "Counts the packets of a provider for a port of a service. Deletes the conntrack entry of an ended connection when the client connects to the provider directly. Visited from ANSWERED, which continues."},
+		{tableCounted, "COUNTED", tableCounted, 0, "Counts the packets of a provider for a port of a service. Deletes the conntrack entry of an ended connection when the client begins another one from the same port. Visited from ANSWERED and KNOWN, which continue."},
 		{tableRelated, "RELATED", tableOutput, 0, "An ICMPv6 error about a packet to a service gets the service's address; back to OUTPUT."},
 		{tableDeparted, "DEPARTED", tableDeparted, 0, "No packet comes here. The flows have the addresses of deleted endpoints until their conntrack entries are deleted, so that an agent that was killed meanwhile continues with that."},
 		{tableSlowed, "SLOWED", tableDrop, reasonNobody, "Replaces CLASSIFY for a local port that is slowed down, after its meter: its packets have made too many masks in the datapath."},
