@@ -274,5 +274,5 @@ func notOfNodes(r ledger.Reader, n *contivmodel.Network) error {
 	if err != nil && !fault.Is(err, fault.NotFound) || global.FwdMode == "bridge" {
 		return err
 	}
-	return refuse("NetworkOfNodes", "network %s of tenant %s is that of the nodes: leave %s out, or name another network", n.NetworkName, n.TenantName, mastercfg.NetworkLabel)
+	return refuse("NetworkOfNodes", "network %s of tenant %s is that of the nodes: leave %s out, or name another network or group", n.NetworkName, n.TenantName, mastercfg.NetworkLabel)
 }
