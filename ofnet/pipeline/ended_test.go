@@ -237,6 +237,9 @@ func TestAProviderThatRemembersAConnectionIsAskedAnewByWhoPoliciesLet(t *testing
 			if err != nil || !strings.HasPrefix(out, "0 failed of 40") {
 				t.Errorf("%s: %s, %v", way[2], out, err)
 			}
+			for _, n := range c.nodes {
+				n.nothingFollowsTheTracker(t)
+			}
 		}
 	}
 }

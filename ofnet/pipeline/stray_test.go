@@ -216,9 +216,11 @@ func behindTracker(actions string) string {
 	for i, c := range actions {
 		switch {
 		case depth == 0 && strings.HasPrefix(actions[i:], "ct("):
-			_, recirculated, _ := strings.Cut(actions[i:], "recirc(")
-			_, behind, _ := strings.Cut(recirculated, ")")
-			return strings.TrimPrefix(behind, ",")
+			behind := behindParentheses(actions[i:])
+			if strings.HasPrefix(behind, "recirc(") {
+				behind = behindParentheses(behind)
+			}
+			return behind
 		case c == '(':
 			depth++
 		case c == ')':
@@ -226,4 +228,30 @@ func behindTracker(actions string) string {
 		}
 	}
 	return ""
+}
+
+// behindParentheses returns the actions after the first one, which has parentheses.
+func behindParentheses(actions string) string {
+	depth := 0
+	for i, c := range actions {
+		if c == '(' {
+			depth++
+		} else if c == ')' {
+			if depth--; depth == 0 {
+				return strings.TrimPrefix(actions[i+1:], ",")
+			}
+		}
+	}
+	return ""
+}
+
+// nothingFollowsTheTracker checks the flows of the datapath.
+func (n *node) nothingFollowsTheTracker(t *testing.T) {
+	t.Helper()
+	for flow := range strings.Lines(n.Appctl("dpctl/dump-flows")) {
+		_, actions, _ := strings.Cut(strings.TrimSpace(flow), "actions:")
+		if behind := behindTracker(actions); behind != "" {
+			t.Errorf("%s follows the tracker: %s", behind, flow)
+		}
+	}
 }

@@ -232,8 +232,7 @@ func (tracking) outside(w *Wants, o Outside, port uint32) {
 func (tracking) epoch(w *Wants, e Epoch) {
 	mark := openflow.CTMark(e.Number, ^uint32(0))
 	const accepts = openflow.TCPSyn | openflow.TCPAck
-	// Of a clone without a ct() of its own the switch makes none, and executes COUNTED's on the packet itself.
-	forget := aside(openflow.CT{ZoneField: zoneOf}, regReason.set(uint32(reasonNotAdmitted)), openflow.Resubmit{Table: tableCounted})
+	forget := aside(regReason.set(uint32(reasonNotAdmitted)), openflow.Resubmit{Table: tableCounted}, cloned)
 	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
 		invalid := func(flags openflow.FieldMatch) flowBuilder {
