@@ -12,9 +12,9 @@ import (
 func privateOut(prefixes []netip.Prefix) chain {
 	c := chain{name: "private-out", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
 	for _, p := range prefixes {
-		c.rules = append(c.rules, rule{knftables.Concat("iifname", quoted(outsideLink), "oifname !=", quoted(outsideLink), version(p), "saddr", p, "drop"), "what is not masqueraded does not leave"})
+		c.rules = append(c.rules, rule{knftables.Concat("oifname !=", quoted(outsideLink), version(p), "saddr", p, "drop"), "what is not masqueraded does not leave"})
 	}
-	return c
+	return c.fromEndpoints()
 }
 
 // privateIn drops what arrives with a private source address elsewhere than from endpoints, from nodes of earlier
