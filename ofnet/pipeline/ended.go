@@ -45,7 +45,7 @@ func (ended) base(w *Wants) {
 	notes := aside(inZoneOfVRF(openflow.CT{Commit: true, Actions: []openflow.Action{set(mark)}}))
 	forgets := inZoneOfVRF(openflow.CT{Commit: true, Force: true}) // a SYN-ACK in the other direction, which cannot begin a connection
 	ask := openflow.Resubmit{Table: tableCounted}
-	forget := aside(regReason.set(uint32(reasonInvalid)), ask, cloned)
+	forget := visitAside(tableCounted, regReason.set(uint32(reasonInvalid)))
 	noPort := openflow.Reg(regDstMAC.Index+1, 0, ^uint32(0))
 	served := openflow.CTMark(uint32(openflow.ProtoTCP)<<markProtocol, 0xff<<markProtocol|markOpened) // of services: only these have a protocol
 	goesOn := openflow.TCPFlags(0, openflow.TCPSyn)
@@ -70,12 +70,6 @@ func (ended) base(w *Wants) {
 			at(tableCounted, priorityGuard, regReason.is(uint32(reasonInvalid)), f.is()).do(forgets).end())
 	}
 }
-
-// cloned ends the actions of a clone that visits a table with a ct(). If none of a clone's own actions is a ct(), Open
-// vSwitch makes no clone: the table's ct() is executed on the packet itself, and so the rest of the pass on
-// stray fragments that come back with it (stray.go). This one looks the copy up in a zone that has no connections. In the zone of
-// the removed entry ovs-vswitchd 3.1 would end by an assertion, as half of a translated connection is left for a while.
-var cloned = openflow.CT{}
 
 // noted is no reason for a drop: it records that the packet's RST is in the mark already.
 const noted = 1<<8 - 1

@@ -22,6 +22,13 @@ var comeBack = []uint8{tableSource, tableDest, tableForward, tableOutput, tableB
 // do not affect later actions.
 func aside(actions ...openflow.Action) openflow.Action { return openflow.Clone{Actions: actions} }
 
+// visitAside is aside for a table with a ct(). If none of a clone's own actions is a ct(), Open vSwitch makes no clone: the
+// table's ct() would be executed on the packet itself, and so the rest of the pass on stray fragments. The ct() at the end only
+// looks the copy up, in a zone that has no connections: in that of a removed connection, ovs-vswitchd 3.1 ends by an assertion.
+func visitAside(table uint8, actions ...openflow.Action) openflow.Action {
+	return aside(append(actions, openflow.Resubmit{Table: table}, openflow.CT{})...)
+}
+
 func (stray) base(w *Wants) {
 	for _, table := range comeBack {
 		w.flow(at(table, priorityStray, openflow.CTState(openflow.CTInv, openflow.CTInv|openflow.CTTrk)).drop(reasonStray))

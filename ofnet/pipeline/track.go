@@ -232,7 +232,7 @@ func (tracking) outside(w *Wants, o Outside, port uint32) {
 func (tracking) epoch(w *Wants, e Epoch) {
 	mark := openflow.CTMark(e.Number, ^uint32(0))
 	const accepts = openflow.TCPSyn | openflow.TCPAck
-	forget := aside(regReason.set(uint32(reasonNotAdmitted)), openflow.Resubmit{Table: tableCounted}, cloned)
+	forget := visitAside(tableCounted, regReason.set(uint32(reasonNotAdmitted)))
 	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
 		invalid := func(flags openflow.FieldMatch) flowBuilder {
