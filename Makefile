@@ -34,23 +34,21 @@ PEER_PACKAGES  := ovn-central ovn-host
 # are run, a store, and what the suites run in pods.
 K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl etcd-client
 
-# A test that hangs is a failure. The longest package takes seven minutes of the suite's seventeen in a slow hour
+# A test that hangs is a failure. The longest package takes seven minutes of the suite's fourteen in a slow hour
 # of our machine; in others it has twice the speed. Many tests mostly wait
 # for timers of stores and switches: hence more of them at once than there are processors.
 TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
 # A program with the race detector sleeps for a second before it ends, unless told otherwise: each package would.
 export GORACE ?= atexit_sleep_ms=0
 
-# Most stories count datagrams, which switches in user space lose that do not get to read their ports: they
-# are told with no other test beside them, the rest beside each other then. They leave the processors half of the time, in which IDLY
-# the code is looked at and the other tests are compiled (by make itself, not $(MAKE), as `make -n test` would do it).
-STORIES := ./test/e2e
-IDLY    := chrt --idle 0
+# Stories of whole clusters. Most count datagrams, which switches in user space lose that do not get to read their
+# ports: no other test runs beside them.
+STORIES := ./test/e2e ./test/history
 COMPILE := go list -race -test -deps -export
 
 # They take longest and begin first, so that the others do not end long before them. Some mostly wait, some compute:
 # beside each other they leave no processor idle.
-LONGEST := ./test/history ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./drivers/ovsd ./objdb ./cmd/netmaster ./netmaster/daemon \
+LONGEST := ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./drivers/ovsd ./objdb ./cmd/netmaster ./netmaster/daemon \
            ./drivers/uplink ./objdb/mirror ./objdb/embedded ./netctl ./mgmtfn/k8splugin ./netmaster/k8s ./netplugin/bgp ./objdb/space
 
 # Packages whose tests link a store server or a client of Kubernetes, or are all
@@ -58,7 +56,7 @@ LONGEST := ./test/history ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./driv
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|gate|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom release release-key vulncheck clean
+.PHONY: help deps build images build-test unit test e2e e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom release release-key vulncheck clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -88,12 +86,13 @@ lint: ## gofmt, go vet, staticcheck, and whether modules of others are as they w
 unit: ## run the tests that need neither root nor packages; a minute at most
 	@$(PLAIN) go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
 
-test: deps build-test ## install what is needed and run every test but the long ones
+test: deps build-test lint ## install what is needed, lint and run every test but those of the targets e2e...
+	@tests="$(LONGEST) $$(go list ./... | grep -vE '/test/(e2e|history)$$')"; \
+	$(COMPILE) $$tests > /dev/null && go test $(TESTFLAGS) -vet=off $$tests
+
+e2e: deps build-test ## run the stories of whole clusters, in six minutes
 	@$(COMPILE) $(STORIES) > /dev/null
-	@failed=0; $(IDLY) sh -ec 'make --no-print-directory lint; $(COMPILE) ./... > /dev/null' & \
-	go test $(TESTFLAGS) -vet=off $(STORIES) || failed=1; \
-	wait $$! || failed=1; \
-	go test $(TESTFLAGS) -vet=off $(LONGEST) $$(go list ./... | grep -v '$(STORIES:.%=%)$$') || failed=1; exit $$failed
+	@go test $(TESTFLAGS) -vet=off -p 1 $(STORIES)
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)

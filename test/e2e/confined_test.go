@@ -34,7 +34,7 @@ func TestLongDaemonsDoTheirJobInTheSandboxOfTheirUnits(t *testing.T) {
 	nothingWasRefused(t, bed)
 }
 
-// The stories of `make test` are the same for daemons in the sandbox of their units.
+// The stories of `make e2e` are the same for daemons in the sandbox of their units.
 func TestLongStoriesOfDaemonsInTheSandboxOfTheirUnits(t *testing.T) {
 	testkit.TakesLong(t)
 	for _, bed := range []struct {
