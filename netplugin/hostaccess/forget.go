@@ -35,7 +35,7 @@ func (m *Manager) forget(ports hostPorts, in entrances, pods []netip.Addr) error
 	}
 	stale := []netlink.CustomConntrackFilter{staleDatagrams{ports, in, here}}
 	if m.rules.remade {
-		stale = append(stale, untranslated{in.outside, slices.Concat(own, in.routed(), pods)})
+		stale = append(stale, unruled{in.outside, own, slices.Concat(in.routed(), pods)})
 	}
 	if err := forgetFlows(stale...); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
 		return err
@@ -56,21 +56,36 @@ func forgetFlows(stale ...netlink.CustomConntrackFilter) (err error) {
 	return nil
 }
 
-// untranslated match the conntrack entries of endpoints that go out with their private address, as they have begun
-// while the rules were missing. Rules translate only the first packet: while the endpoint continues to send, such an
-// entry would never expire, and all its packets would be dropped.
-type untranslated struct {
+// unruled match conntrack entries that the rules do not let begin, and that have begun while the rules were missing:
+// of endpoints that go out with their private address, or ask the host at its own; and of others that ask at a private
+// address. Rules look at the first packet: while its sender continues, such an entry would never expire. What endpoints
+// send would be dropped; the rest would pass.
+type unruled struct {
 	outside pipeline.Outside
-	kept    []netip.Addr // where endpoints are not masqueraded: at the host, and behind the egress interface
+	own     []netip.Addr // of the host
+	kept    []netip.Addr // behind the egress interface, where endpoints are not masqueraded
 }
 
 // MatchConntrackFlow reports whether an entry is one.
-func (u untranslated) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+func (u unruled) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	from, to := inet.AddrOf(flow.Forward.SrcIP), inet.AddrOf(flow.Reverse.SrcIP)
-	inside := func(a netip.Addr) bool {
-		return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(a) })
+	switch {
+	case flow.Zone != 0: // of a switch
+		return false
+	case u.private(from):
+		return inet.AddrOf(flow.Reverse.DstIP) == from && !u.isHost(from) && (u.isHost(to) || !u.private(to) && !slices.Contains(u.own, to) && !slices.Contains(u.kept, to))
 	}
-	return flow.Zone == 0 && inside(from) && inet.AddrOf(flow.Reverse.DstIP) == from && !inside(to) && !slices.Contains(u.kept, to)
+	return u.private(inet.AddrOf(flow.Forward.DstIP)) && !slices.Contains(u.own, from)
+}
+
+// private reports whether an address is one that the host knows endpoints by, or its own or another one among these.
+func (u unruled) private(a netip.Addr) bool {
+	return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// isHost reports whether an address is that of the host at the egress interface.
+func (u unruled) isHost(a netip.Addr) bool {
+	return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return pipeline.OutsideAddress(p, pipeline.OutsideHost) == a })
 }
 
 // Addresses returns the addresses on the interfaces of the host, sorted. Host ports and node ports depend on them,

@@ -43,22 +43,30 @@ now 172.19.0.6 10.9.0.7 10.9.0.7 1006
 now 172.19.0.6 192.0.2.1 172.19.255.253 30004
 now 192.0.2.9 192.0.2.1 192.0.2.1 30004
 now 172.18.0.6 198.51.100.9 198.51.100.9 1008
+now 172.19.0.6 172.19.255.254 172.19.255.254 1011
+now 172.19.255.254 203.0.113.80 203.0.113.80 1012
+now 198.51.100.9 172.19.0.6 172.19.0.6 1013
+now 192.0.2.1 172.19.0.6 172.19.0.6 1014
 now fd63:6f6e:7469:7601::6 2001:db8::9 2001:db8::9 1009
 now 172.19.0.6 198.51.100.9 198.51.100.9 1010 "" tcp --state SYN_SENT`)
 	}
 	begin()
 	entries := map[string]bool{
-		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1001": false,
-		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1010": false, // TCP
-		"src=fd63:6f6e:7469:7601::6 dst=2001:db8::9":            false,
-		"src=192.0.2.9 dst=192.0.2.1 sport=5353 dport=30004":    false, // at a node port
-		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1002": true,  // masqueraded
-		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1003": true,  // of a switch
-		"src=172.19.0.6 dst=192.0.2.1 sport=5353 dport=1004":    true,  // at the host itself
-		"src=172.19.0.6 dst=203.0.113.80 sport=5353 dport=1005": true,  // at a service
-		"src=172.19.0.6 dst=10.9.0.7 sport=5353 dport=1006":     true,  // at a pod of another tenant
-		"src=172.19.0.6 dst=192.0.2.1 sport=5353 dport=30004":   true,  // at a node port
-		"src=172.18.0.6 dst=198.51.100.9 sport=5353 dport=1008": true,  // of others
+		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1001":     false,
+		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1010":     false, // TCP
+		"src=fd63:6f6e:7469:7601::6 dst=2001:db8::9":                false,
+		"src=192.0.2.9 dst=192.0.2.1 sport=5353 dport=30004":        false, // at a node port
+		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1002":     true,  // masqueraded
+		"src=172.19.0.6 dst=198.51.100.9 sport=5353 dport=1003":     true,  // of a switch
+		"src=172.19.0.6 dst=192.0.2.1 sport=5353 dport=1004":        true,  // at the host itself
+		"src=172.19.0.6 dst=203.0.113.80 sport=5353 dport=1005":     true,  // at a service
+		"src=172.19.0.6 dst=10.9.0.7 sport=5353 dport=1006":         true,  // at a pod of another tenant
+		"src=172.19.0.6 dst=192.0.2.1 sport=5353 dport=30004":       true,  // at a node port
+		"src=172.19.0.6 dst=172.19.255.254 sport=5353 dport=1011":   false, // begun at the host, which only asks
+		"src=172.19.255.254 dst=203.0.113.80 sport=5353 dport=1012": true,  // of the host
+		"src=198.51.100.9 dst=172.19.0.6 sport=5353 dport=1013":     false, // begun from outside
+		"src=192.0.2.1 dst=172.19.0.6 sport=5353 dport=1014":        true,  // by the host
+		"src=172.18.0.6 dst=198.51.100.9 sport=5353 dport=1008":     true,  // of others
 	}
 	before := round()
 	for what := range entries {
