@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // checkNetwork requires a subnet of either IP family and gateways that are addresses; the server validates the
@@ -22,7 +23,7 @@ func checkNetwork(c *call, o contivmodel.Object) error {
 	return checkAddress("gatewayv6", network.Ipv6Gateway)
 }
 
-// checkBgp validates the required settings of the first neighbour.
+// checkBgp validates the required settings of the first neighbour, and reads the password if it comes by standard input.
 func checkBgp(c *call, o contivmodel.Object) error {
 	for _, name := range []string{"router-ip", "as", "neighbor-as", "neighbor"} {
 		if c.cmd.String(name) == "" {
@@ -33,7 +34,16 @@ func checkBgp(c *call, o contivmodel.Object) error {
 	if _, err := netip.ParsePrefix(bgp.Routerip); err != nil {
 		return usageError{message: fmt.Sprintf("--router-ip %q: not an address with a length", bgp.Routerip)}
 	}
-	return checkAddress("neighbor", bgp.Neighbor)
+	if err := checkAddress("neighbor", bgp.Neighbor); err != nil || !c.cmd.Bool("password-stdin") {
+		return err
+	}
+	if c.cmd.IsSet("password") {
+		return usageError{"--password and --password-stdin cannot be given together", c.cmd}
+	}
+	if bgp.Password = secret.Text(c.line()); bgp.Password == "" {
+		return usageError{"--password-stdin: the first line of standard input is empty", c.cmd}
+	}
+	return nil
 }
 
 // checkContracts sets the type by two flags, one of which is required.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -27,13 +28,10 @@ var plainCauses = []struct{ has, plain string }{
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	message := err.Error()
 	if unknown := unknownFlag.FindStringSubmatch(message); unknown != nil {
-		message = fmt.Sprintf("unknown flag --%s of %s", unknown[1], cmd.FullName()) + flagMeant(cmd, unknown[1])
+		message = fmt.Sprintf("unknown flag %s of %s", dashed(unknown[1]), cmd.FullName()) + flagMeant(cmd, unknown[1])
 	}
 	if bad := badValue.FindStringSubmatch(message); bad != nil {
-		name, cause := "--"+bad[3], bad[4]
-		if len(bad[3]) == 1 {
-			name = "-" + bad[3]
-		}
+		name, cause := dashed(bad[3]), bad[4]
 		for _, c := range plainCauses {
 			if strings.Contains(cause, c.has) {
 				cause = c.plain
@@ -44,8 +42,19 @@ func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error 
 	return usageError{message: message, help: cmd}
 }
 
-// flagMeant returns the hint for an unknown flag: combined single-letter flags, or a misspelt one.
+// dashed returns a flag as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// flagMeant returns the hint for an unknown flag: one of a subcommand, combined single-letter flags, or a misspelt one.
 func flagMeant(cmd *cli.Command, typed string) string {
+	if belongsBelow(cmd, typed) {
+		return fmt.Sprintf("; it is a flag of commands below: type %s behind the command", dashed(typed))
+	}
 	letters := map[string]bool{}
 	var names []string
 	for _, flag := range cmd.Flags {
@@ -61,4 +70,11 @@ func flagMeant(cmd *cli.Command, typed string) string {
 		}
 	}
 	return "; short flags are not bundled, did you mean -" + strings.Join(each, " -") + "?"
+}
+
+// belongsBelow reports whether a subcommand, of whatever depth, has the flag.
+func belongsBelow(cmd *cli.Command, typed string) bool {
+	return slices.ContainsFunc(cmd.Commands, func(sub *cli.Command) bool {
+		return belongsBelow(sub, typed) || slices.ContainsFunc(sub.Flags, func(flag cli.Flag) bool { return slices.Contains(flag.Names(), typed) })
+	})
 }

@@ -47,3 +47,26 @@ func TestAnExportSaysWhereSecretsAreToBePut(t *testing.T) {
 		t.Errorf("there is nothing to differ from: %+v", got)
 	}
 }
+
+// The list of processes shows arguments to every user of the machine; standard input, to nobody.
+func TestThePasswordOfASpeakerComesByStandardInput(t *testing.T) {
+	const create = "bgp create n1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1 "
+	url := startStore(t).startMaster(t)
+	for _, c := range []struct {
+		flags, input string
+		code         int
+		part         string
+	}{
+		{"--password-stdin", "", 1, "the first line of standard input is empty"},
+		{"--password-stdin --password hush", "hush\n", 1, "cannot be given together"},
+		{"--password-stdin", "hush-hush\nmore\n", 0, "Creating Bgp router config: n1"},
+	} {
+		got := runReading(t, url, words(create+c.flags), c.input)
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.part) || strings.Contains(got.stdout+got.stderr, "hush-hush") {
+			t.Errorf("%s with %q: %+v, want %d and %q", c.flags, c.input, got, c.code, c.part)
+		}
+	}
+	if got := run(t, url, "bgp inspect n1"); !strings.Contains(got.stdout, `"password": "***"`) {
+		t.Errorf("it has no password: %+v", got)
+	}
+}

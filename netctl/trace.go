@@ -85,9 +85,12 @@ func (s *session) printTrace(t contivmodel.Trace) error {
 func exitWords(h hops.Hop) string {
 	words := map[string]string{
 		hops.Delivered: "DELIVERED to " + h.To, hops.Answered: "ANSWERED by the switch itself",
-		hops.Tunnel: "TO " + h.To, hops.Uplink: "TO the physical network", hops.Host: "TO the host, which leads on",
+		hops.Tunnel: "TO " + h.To, hops.Uplink: "TO the physical network", hops.Host: "TO the network stack of the host",
 		hops.Unknown: "UNDECIDED: a group or the agent decides", hops.Silent: "UNDECIDED: no answer", hops.Dropped: "DROPPED",
 	}[h.Exit] + " on " + h.Node
+	if h.Exit == hops.Host && h.To != "" {
+		words += ", which leads to " + h.To
+	}
 	if h.Reason != "" {
 		words += fmt.Sprintf(": %s, in %s", h.Reason, h.Table)
 		if h.Of != "" {

@@ -44,6 +44,20 @@ Node  Table  Of  Does
 
 DELIVERED to endpoint web.blue-c2 on n1
 `},
+		{"by the host", `{"node":"n1","exit":"host","steps":[]}`, 0, `
+tcp port 22:
+Node  Table  Of  Does
+----  -----  --  ----
+
+TO the network stack of the host on n1
+`},
+		{"by the host to a service", `{"node":"n1","exit":"host","to":"service vip of tenant red","steps":[]}`, 0, `
+tcp port 22:
+Node  Table  Of  Does
+----  -----  --  ----
+
+TO the network stack of the host on n1, which leads to service vip of tenant red
+`},
 		{"lost sight of", first, exitUndecided, ""},
 		{"a group", `{"node":"n1","exit":"unknown","steps":[]}`, exitUndecided, ""},
 		{"no answer", `{"node":"n1","exit":"silent","note":"node n1 does not answer"}`, exitUndecided, ""},

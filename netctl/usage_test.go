@@ -30,6 +30,8 @@ func TestMisuseIsExplained(t *testing.T) {
 		"network create web -p many":           `-p "many": not a number`,
 		"network create web -s x -t a -t b":    `-t "b": given more than once`,
 		"network ls -t a --tenant b":           `--tenant "b": given more than once`,
+		"-o json trace a b":                    "unknown flag -o of netctl; it is a flag of commands below: type -o behind the command",
+		"network -t blue ls":                   "unknown flag -t of netctl network; it is a flag of commands below: type -t behind the command",
 		"network ls -aj":                       "unknown flag --aj of netctl network ls; short flags are not bundled, did you mean -a -j?",
 		"network ls -j=maybe":                  `-j "maybe": true or false wanted`,
 		"network ls --request-timeout soon":    `--request-timeout "soon": a time such as 10s wanted`,

@@ -20,7 +20,7 @@ type Hop struct {
 	Packet string `json:"packet"` // as passed to the switch
 	Steps  []Step `json:"steps,omitempty"`
 	Exit   string `json:"exit"`
-	To     string `json:"to,omitempty"`   // destination endpoint or node
+	To     string `json:"to,omitempty"`   // destination endpoint or node, or the service to which the host forwards it
 	Next   string `json:"next,omitempty"` // host of the next node
 	// Of a packet for a service, there: address and port of the provider.
 	NextTo   string `json:"nextTo,omitempty"`

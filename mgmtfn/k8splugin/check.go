@@ -7,13 +7,14 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// check compares an attachment with the result of ADD: the interface in the container, the link and port on the
-// host, the flows, and the reservation of the address. Its error names all that is missing. Changes by later
-// plugins of the chain are ignored.
+// check compares an attachment with the result of ADD: the addresses that the runtime was told, the interface in the
+// container, the link and port on the host, the flows, and the reservation of the address. Its error names all that
+// is missing. Changes by later plugins of the chain are ignored.
 func (s *Server) check(ctx context.Context, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
@@ -31,6 +32,9 @@ func (s *Server) check(ctx context.Context, c *call) error {
 		return err
 	}
 	defer netns.Close()
+	if err := cniresult.Within(r.Result, c.conf.PrevResult, c.conf.CNIVersion); err != nil {
+		return failed(stepCheck, err)
+	}
 	missing := s.checkInterface(netns, r)
 	if missing == nil {
 		// Only now: for an endpoint without a port this would wait until its time limit.

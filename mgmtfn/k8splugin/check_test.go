@@ -64,6 +64,33 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// The runtime passes the result of ADD, to which plugins behind us may have added, with CHECK.
+func TestCheckComparesWhatTheRuntimeWasTold(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	netns := fakenode.NewNamespace(t)
+	told := string(do(t, node, request(cniwire.Add, "pod", netns, "")))
+	t.Cleanup(func() { do(t, node, request(cniwire.Del, "pod", netns, "")) })
+	check := func(result string) cniwire.Request {
+		r := request(cniwire.Check, "pod", netns, "")
+		r.Stdin = []byte(strings.TrimSuffix(conf, "}") + `, "prevResult": ` + result + "}")
+		return r
+	}
+	do(t, node, check(told))
+	do(t, node, check("null"))
+	do(t, node, check(strings.Replace(told, `"ips": [`, `"ips": [{"address": "192.0.2.1/32"}, `, 1)))
+	for told, want := range map[string]string{
+		strings.Replace(told, "10.1.0.2/16", "10.1.0.9/16", 1): "prevResult does not have address 10.1.0.2/16",
+		strings.Replace(told, "10.1.0.2/16", "10.1.0.2/24", 1): "prevResult does not have address 10.1.0.2/16",
+		`{"cniVersion": "1.1.0"}`:                              "prevResult does not have address 10.1.0.2/16\nprevResult does not have address fd01::2/64",
+	} {
+		if e := refused(t, node, check(told), 103); !strings.Contains(e.Msg, want) {
+			t.Errorf("%s: CHECK says %q, want %q in it", told, e.Msg, want)
+		}
+	}
+	refused(t, node, check("7"), 6)
+}
+
 func TestCheckOfAnUnknownAttachmentFails(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

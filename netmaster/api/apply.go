@@ -52,7 +52,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if dryRun {
 		q.SetSubject("dry run")
 	}
-	warning := a.exposed(r, p.objects()...)
+	warning := a.warnings(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return rest.Reply{}, err

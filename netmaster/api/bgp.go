@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -45,4 +46,25 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 	oper.NumRoutes, oper.Routes, oper.Problem = len(told.Dsts), told.Dsts, told.Problem
 	oper.Announced = told.Announced
 	return oper, nil
+}
+
+// unspoken returns a warning if a BGP speaker that a client has sent is of a node that is not registered, such as
+// one whose name is misspelt; otherwise it is empty. It is accepted: nodes may come later.
+func (a *API) unspoken(ctx context.Context, sent ...contivmodel.Object) (warning string) {
+	var found []string
+	for _, o := range sent {
+		if b, is := o.(*contivmodel.Bgp); is {
+			if _, registered, err := a.agentOf(ctx, mastercfg.AgentService, b.Hostname); err == nil && !registered {
+				found = append(found, b.Hostname)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	warning = "no node " + found[0] + " is registered"
+	if more := len(found) - 1; more > 0 {
+		warning += fmt.Sprintf(", and %d more are not", more)
+	}
+	return warning + ": nobody is this BGP speaker until a netplugin with that host label is"
 }

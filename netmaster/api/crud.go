@@ -58,7 +58,7 @@ func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	if err := contivmodel.Validate(object); err != nil {
 		return rest.Reply{}, err
 	}
-	warning := a.exposed(r, object)
+	warning := a.warnings(r, object)
 	said, err := a.commit(r.Context(), in)
 	said.Warning = warning
 	return said, err

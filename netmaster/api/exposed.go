@@ -10,6 +10,15 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
+// warnings returns what the sender of objects is told besides the answer; empty: nothing.
+func (a *API) warnings(r *http.Request, sent ...contivmodel.Object) string {
+	exposed, unspoken := a.exposed(r, sent...), a.unspoken(r.Context(), sent...)
+	if exposed != "" && unspoken != "" {
+		return exposed + "; " + unspoken
+	}
+	return exposed + unspoken
+}
+
 // exposed returns a warning if the client has sent a secret of an object, such as the password of a BGP
 // session, over a connection that others can read; otherwise it is empty. The request is accepted: clients of
 // an open cluster use plain HTTP only, and a permissive cluster refuses no request for this. The log has the

@@ -19,6 +19,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/auth"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
@@ -120,6 +121,31 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 		return err == nil && len(all) == 3
 	})
 	return b, servers[0], servers[1]
+}
+
+// A speaker may be configured before its node comes; who misspells the name of one is told.
+func TestASpeakerOfANodeThatIsNotRegisteredIsWarnedOf(t *testing.T) {
+	b, _, _ := withNodes(t)
+	apply := func(hosts ...string) string {
+		var all []string
+		for _, host := range hosts {
+			all = append(all, fmt.Sprintf(`{"op":"apply","type":"Bgp","object":{"hostname":%q,"routerip":"50.1.1.1%s/24"}}`, host, host[1:]))
+		}
+		return `{"operations":[` + strings.Join(all, ",") + `]}`
+	}
+	const until = ": nobody is this BGP speaker until a netplugin with that host label is"
+	for _, c := range []struct{ path, body, want string }{
+		{"/api/v1/Bgps/h1/", `{"hostname":"h1","routerip":"50.1.1.1/24"}`, ""},
+		{"/api/v1/Bgps/h8/", `{"hostname":"h8","routerip":"50.1.1.8/24"}`, "no node h8 is registered" + until},
+		{rest.ApplyPath, apply("h1", "h7", "h9"), "no node h7 is registered, and 1 more are not" + until},
+		{rest.ApplyPath, apply("h2"), ""},
+	} {
+		w := httptest.NewRecorder()
+		b.api.ServeHTTP(w, rest.Plain(httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))))
+		if warning := contivmodel.ParseWarning(w.Header().Get("Warning")); w.Code != http.StatusOK || warning != c.want {
+			t.Errorf("%s %s: %d %s, with the warning %q, want %q", c.path, c.body, w.Code, w.Body, warning, c.want)
+		}
+	}
 }
 
 func TestBgpStateComesFromTheNode(t *testing.T) {

@@ -3,15 +3,18 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -55,7 +58,34 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 			query.Set("port", strconv.Itoa(hop.NextPort))
 		}
 	}
+	if last := len(t.Hops) - 1; last >= 0 && t.Hops[last].Exit == hops.Host {
+		if t.Hops[last].To, err = a.enteredService(r.Context(), to, t); err != nil {
+			return rest.Reply{}, err
+		}
+	}
 	return rest.Reply{Body: t}, nil
+}
+
+// enteredService names the service that the host leads a packet to, as to one of another tenant; empty: none. A caller
+// who does not see its tenant is told only that there is one.
+func (a *API) enteredService(ctx context.Context, to string, t contivmodel.Trace) (name string, err error) {
+	at, err := netip.ParseAddr(to)
+	if err != nil {
+		return "", nil // an endpoint
+	}
+	err = a.ledger.View(func(r ledger.Reader) error {
+		id := master.EnteredAt(r, at, uint16(t.Port), t.Protocol)
+		if id == "" {
+			return nil
+		}
+		sees, err := auth.CallerFrom(ctx).Sees(r)
+		service, tenant, _ := strings.Cut(id, ":")
+		if name = "a service of another tenant"; sees(tenant) {
+			name = fmt.Sprintf("service %s of tenant %s", service, tenant)
+		}
+		return err
+	})
+	return name, err
 }
 
 // tracedEnds returns the sending endpoint, and the destination: the id of an endpoint, or an address.

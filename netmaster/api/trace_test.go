@@ -65,6 +65,24 @@ func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 		len(got.Hops) != 2 || got.Hops[1].Node != "h3" || got.Hops[1].Exit != hops.Silent || !strings.Contains(got.Hops[1].Note, "does not answer") {
 		t.Errorf("the second node does not answer: %v, %+v", err, got)
 	}
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "networks/red:shop", `{"tenantName":"red","networkName":"shop","nwType":"data","encap":"vxlan","subnet":"10.8.0.0/24","gateway":"10.8.0.254"}`)
+	b.ok("POST", "serviceLBs/red:vip", `{"tenantName":"red","serviceName":"vip","networkName":"shop","selectors":["app=vip"],"ports":["80:8080:TCP"],"externalIps":["198.51.100.80"],"nodePorts":["30080:80:tcp"]}`)
+	h1.set(func(n *nodeREST) { n.trace = `{"node":"h1","exit":"host"}` })
+	for query, want := range map[string]string{
+		"to=198.51.100.80&protocol=tcp&port=80":    "service vip of tenant red",
+		"to=198.51.100.80&protocol=tcp&port=81":    "",
+		"to=198.51.100.80&protocol=udp&port=80":    "",
+		"to=198.51.100.81&protocol=tcp&port=80":    "",
+		"to=198.51.100.81&protocol=tcp&port=30080": "", // no machine of the cluster
+		"to=198.51.100.80&protocol=icmp&port=0":    "",
+		"to=c2&protocol=tcp&port=30080":            "",
+	} {
+		got = contivmodel.Trace{}
+		if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&"+query, "")), &got); err != nil || len(got.Hops) != 1 || got.Hops[0].To != want {
+			t.Errorf("%s: %v, %+v; want the host to lead to %q", query, err, got.Hops, want)
+		}
+	}
 	h1.set(func(n *nodeREST) { n.trace = `{` })
 	for query, want := range map[string]string{
 		"from=c1&to=c2&protocol=tcp&port=80":          "is not understood",

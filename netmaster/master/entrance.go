@@ -1,6 +1,7 @@
 package master
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -181,6 +182,18 @@ func entranceTerms(rec *mastercfg.CfgServiceLBState) (terms []string) {
 		}
 	}
 	return terms
+}
+
+// EnteredAt returns the service (S:T) that a host leads packets to, by an external address or a node port of a machine
+// of the cluster; "" if there is none.
+func EnteredAt(r ledger.Reader, a netip.Addr, port uint16, protocol string) string {
+	if service := otherOwner(r, fmt.Sprintf("%sport %d of %s at %s", entranceTerm, port, protocol, a), ""); service != "" {
+		return service
+	}
+	if MachineWith(r, a) == "" {
+		return ""
+	}
+	return otherOwner(r, fmt.Sprintf("%snode port %d of %s", entranceTerm, port, protocol), "")
 }
 
 // externalTerms index the records of services by their external addresses: errors about packets are looked up

@@ -17,26 +17,75 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// forget removes stale conntrack entries of UDP: once after the start, and after changes of host ports, of node
-// ports, or, while there are such ports, of the host's addresses. Without such ports an error, as of a kernel that
-// does not allow it, is ignored.
-func (m *Manager) forget(ports hostPorts, in entrances) error {
+// forget removes stale conntrack entries: after the rules were written where they were missing, as at the start, all;
+// after changes of host ports, of node ports, or, while there are such ports, of the host's addresses, those of UDP
+// to such ports. Without such ports an error, as of a kernel that does not allow it, is ignored.
+func (m *Manager) forget(ports hostPorts, in entrances, pods []netip.Addr) error {
 	services := in.datagrams()
-	var here []netip.Addr
-	if len(ports.all)+len(services) > 0 { // host ports and node ports are at these addresses
-		var err error
-		if here, err = Addresses(); err != nil {
-			return err
-		}
-	}
-	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) && slices.Equal(m.here, here) {
-		return nil
-	}
-	if err := (staleDatagrams{ports, in, here}).forget(); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
+	here, err := Addresses()
+	if err != nil {
 		return err
 	}
-	m.ports, m.services, m.at, m.here, m.forgot = ports.all, services, in.at, here, true
+	own := here
+	if len(ports.all)+len(services) == 0 { // only host ports and node ports are at these addresses
+		here = nil
+	}
+	if !m.rules.remade && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) && slices.Equal(m.here, here) {
+		return nil
+	}
+	stale := []netlink.CustomConntrackFilter{staleDatagrams{ports, in, here}}
+	if m.rules.remade {
+		stale = append(stale, unruled{in.outside, own, slices.Concat(in.routed(), pods)})
+	}
+	if err := forgetFlows(stale...); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
+		return err
+	}
+	m.ports, m.services, m.at, m.here, m.rules.remade = ports.all, services, in.at, here, false
 	return nil
+}
+
+// forgetFlows deletes the entries that one of the filters matches.
+func forgetFlows(stale ...netlink.CustomConntrackFilter) (err error) {
+	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, stale...)
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return fmt.Errorf("forget connections that lead elsewhere by now: %w", err)
+	}
+	return nil
+}
+
+// unruled match conntrack entries that the rules do not let begin, and that have begun while the rules were missing:
+// of endpoints that go out with their private address, or ask the host at its own; and of others that ask at a private
+// address. Rules look at the first packet: while its sender continues, such an entry would never expire. What endpoints
+// send would be dropped; the rest would pass.
+type unruled struct {
+	outside pipeline.Outside
+	own     []netip.Addr // of the host
+	kept    []netip.Addr // behind the egress interface, where endpoints are not masqueraded
+}
+
+// MatchConntrackFlow reports whether an entry is one.
+func (u unruled) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	from, to := inet.AddrOf(flow.Forward.SrcIP), inet.AddrOf(flow.Reverse.SrcIP)
+	switch {
+	case flow.Zone != 0: // of a switch
+		return false
+	case u.private(from):
+		return inet.AddrOf(flow.Reverse.DstIP) == from && !u.isHost(from) && (u.isHost(to) || !u.private(to) && !slices.Contains(u.own, to) && !slices.Contains(u.kept, to))
+	}
+	return u.private(inet.AddrOf(flow.Forward.DstIP)) && !slices.Contains(u.own, from)
+}
+
+// private reports whether an address is one that the host knows endpoints by, or its own or another one among these.
+func (u unruled) private(a netip.Addr) bool {
+	return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// isHost reports whether an address is that of the host at the egress interface.
+func (u unruled) isHost(a netip.Addr) bool {
+	return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return pipeline.OutsideAddress(p, pipeline.OutsideHost) == a })
 }
 
 // Addresses returns the addresses on the interfaces of the host, sorted. Host ports and node ports depend on them,
@@ -62,18 +111,6 @@ type staleDatagrams struct {
 	ports hostPorts
 	in    entrances
 	here  []netip.Addr // of the host
-}
-
-// forget deletes these entries.
-func (s staleDatagrams) forget() (err error) {
-	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
-		err = errors.Join(err, failed)
-	}
-	if err != nil {
-		return fmt.Errorf("forget datagrams to host ports and node ports: %w", err)
-	}
-	return nil
 }
 
 // MatchConntrackFlow reports whether an entry is stale.

@@ -86,7 +86,6 @@ type Manager struct {
 	services  []string
 	at        []netip.Prefix // addresses of node ports
 	here      []netip.Addr   // the host's own
-	forgot    bool           // stale datagrams were removed at least once
 	own       own
 	foreign   foreignPods            // the last ones
 	touched   notify.Signal          // set when another process has changed a managed object

@@ -70,7 +70,10 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods).withInfraSources(infraSourcesOf(access.Networks), o)); err != nil {
 		return err
 	}
-	forgotten := m.forget(ports, in) // likewise
+	if m.rules.remade && m.made.IsValid() {
+		m.Log.Info("the rules of the way out by the host set right")
+	}
+	forgotten := m.forget(ports, in, pods.addresses()) // likewise
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}

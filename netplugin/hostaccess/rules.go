@@ -252,6 +252,7 @@ type rules struct {
 	listed  string // listing by nft(8) after that; empty: another version may have written other rules
 	at      uint32 // generation in which the listing was unchanged
 	passed  uint32 // generation in which no foreign chain was in the way
+	remade  bool   // it was written where it was not as this process has left it, as after a restart of a firewall
 }
 
 // open opens the kernel's nftables, by nft(8).
@@ -315,7 +316,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 		r.listed = "" // unknown until the transaction has succeeded
 		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, r.table, err)
 	}
-	r.applied, r.at = want, generation()
+	r.applied, r.at, r.remade = want, generation(), r.remade || !ours
 	r.listed = r.list(ctx, want)
 	return nil
 }

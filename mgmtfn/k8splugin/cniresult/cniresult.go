@@ -7,6 +7,7 @@ package cniresult
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,9 +91,9 @@ func Answer(own, previous json.RawMessage, cniVersion string) ([]byte, error) {
 		return nil, fmt.Errorf("stored result: %w", err)
 	}
 	whole := &types100.Result{CNIVersion: newest}
-	if len(previous) > 0 && string(previous) != "null" {
-		if whole, err = parse(previous, cniVersion); err != nil {
-			return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("prevResult: %v", err), "")
+	if !isAbsent(previous) {
+		if whole, err = parsePrevious(previous, cniVersion); err != nil {
+			return nil, err
 		}
 	}
 	merge(whole, ours)
@@ -110,6 +111,40 @@ func Answer(own, previous json.RawMessage, cniVersion string) ([]byte, error) {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
 	return data, nil
+}
+
+// Within returns an error that names the addresses of own that the previous result of a CHECK (raw, in cniVersion; empty: none)
+// does not have: it is that of another attachment. Interfaces are not compared, as later plugins of the chain may change them.
+func Within(own, previous json.RawMessage, cniVersion string) error {
+	if isAbsent(previous) {
+		return nil
+	}
+	ours, err := parse(own, newest)
+	if err != nil {
+		return fmt.Errorf("stored result: %w", err)
+	}
+	whole, err := parsePrevious(previous, cniVersion)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, ip := range ours.IPs {
+		if !slices.ContainsFunc(whole.IPs, func(other *types100.IPConfig) bool { return other.Address.String() == ip.Address.String() }) {
+			errs = append(errs, fmt.Errorf("prevResult does not have address %s", &ip.Address))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isAbsent(previous json.RawMessage) bool { return len(previous) == 0 || string(previous) == "null" }
+
+// parsePrevious is parse for the result that the runtime passes.
+func parsePrevious(previous json.RawMessage, cniVersion string) (*types100.Result, error) {
+	whole, err := parse(previous, cniVersion)
+	if err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, fmt.Sprintf("prevResult: %v", err), "")
+	}
+	return whole, nil
 }
 
 // parse reads a result and converts it to the newest version. Results before 1.0.0 may omit their version: it is
