@@ -110,7 +110,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		})
 	}
 	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
-		privateOut(prefixes), privateIn(prefixes),
+		privateOut(prefixes), privateIn(prefixes), errorsFromInfra(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
@@ -136,7 +136,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 // tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
 // nevertheless.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), switchGuard(), translatedSources(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), translatedSources(), errorsFromInfra(nil),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
