@@ -129,7 +129,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		}}},
 		// After the other rules: packets that those drop do not count.
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, slices.Concat(limits, serverShareRules(prefixes))}.fromEndpoints(),
 	)}
 }
 
