@@ -136,7 +136,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 // tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
 // nevertheless.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), translatedSources(), errorsFromInfra(nil),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), ownSources(), translatedSources(), errorsFromInfra(nil),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
@@ -152,10 +152,13 @@ func switchGuard() chain {
 }
 
 // ownSources drops forwarded packets to endpoints with an address of this host as source, since packets of the
-// host are exempt from policies. For IPv6 the kernel does not check that itself.
+// host are exempt from policies. For IPv6 the kernel does not check that itself. Into infra networks, where little is
+// forwarded, that also holds for packets of connections: they would be answers of the host's services.
 func ownSources() chain {
+	const why = "only the host sends as the host"
 	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
-		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
+		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), why},
+		{knftables.Concat("oifgroup", infraGroup, "fib saddr type local drop"), why},
 	}}
 }
 
