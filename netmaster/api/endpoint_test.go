@@ -146,6 +146,29 @@ func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
 	}
 }
 
+// Tenants blue and blue-x with a network each: an endpoint of one may have the id that one of the other would have. The
+// agent whose ADD is refused deletes afterwards what it asked for.
+func TestAnEndpointIsDeletedOnlyByItsOwnNames(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "tenants/blue-x", `{"tenantName":"blue-x"}`)
+	b.ok("POST", "networks/blue-x:web", `{"tenantName":"blue-x","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
+	theirs := b.endpoint("blue-x", "web", "", "c1")
+	if _, failure := create(b, "x-c1", mastercfg.ConfigEP{}); failure == "" {
+		t.Fatal("two endpoints have one id")
+	}
+	before := storetest.Dump(t, b.db)
+	b.refuseAll([]refusal{
+		{"POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"x-c1"}`,
+			"network web.blue has no endpoint " + theirs.ID, 404, "not-found"},
+		{"POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"x-c1","ContainerID":"x-c1","Event":"start","Labels":{"app":"web"}}`,
+			"network web.blue has no endpoint " + theirs.ID, 404, "not-found"},
+	})
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Errorf("the endpoint of another tenant has changed: %s", diff)
+	}
+	b.noEndpoint("blue-x", "web", "c1")
+}
+
 func TestEndpointRefusals(t *testing.T) {
 	b := withGroup(t)
 	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)

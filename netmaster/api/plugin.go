@@ -66,7 +66,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
-		if err := cmp.Or(mayRelease(r.Context(), tx, req.TenantName, id), isOfHost(tx, id, req.Host)); err != nil {
+		if err := cmp.Or(mayRelease(r.Context(), tx, req.TenantName, id), isOfNetwork(tx, id, mastercfg.NetworkID(req.TenantName, req.NetworkName)), isOfHost(tx, id, req.Host)); err != nil {
 			return err
 		}
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
@@ -101,6 +101,16 @@ func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string
 	return id
 }
 
+// isOfNetwork returns fault.NotFound if the endpoint is in another network than the one named, also of another tenant:
+// names may contain the separators of ids. The request to create it was refused then, but agents clean up after that.
+func isOfNetwork(r ledger.Reader, id, network string) error {
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
+	if err == nil && ep.NetID != network {
+		return fault.New(fault.NotFound, "network %s has no endpoint %s", network, id)
+	}
+	return nil
+}
+
 // isOfHost returns fault.NotFound if the endpoint belongs to another host than the one named: an agent whose
 // request was not answered does not know whether it would have received the endpoint of another host.
 func isOfHost(r ledger.Reader, id, host string) error {
@@ -132,8 +142,9 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 			if err != nil {
 				return err
 			}
-			id := mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID)
-			if err := cmp.Or(checkServesTenant(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+			networkID := mastercfg.NetworkID(req.Tenant, network)
+			id := mastercfg.EndpointID(networkID, req.EndpointID)
+			if err := cmp.Or(checkServesTenant(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id), isOfNetwork(tx, id, networkID)); err != nil {
 				return err
 			}
 			return master.StartContainer(tx, id, req)

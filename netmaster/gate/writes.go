@@ -136,11 +136,17 @@ func (x *index) judgeCompare(host string, c *pb.Compare) error {
 	case !mayRead(host, key, ""):
 		return fmt.Errorf("nodes do not read this")
 	}
-	_, indexed := scopeByKey(key) // a key without a record was deleted, or never existed
-	if _, there := x.records[key]; (there || !indexed) && !x.sees(host, x.scopeOf(key, math.MaxInt64), math.MaxInt64) {
+	_, there := x.records[key]
+	if (there || !mayHaveGone(key)) && !x.sees(host, x.scopeOf(key, math.MaxInt64), math.MaxInt64) {
 		return fmt.Errorf("it is not of a tenant that the node serves")
 	}
 	return nil
+}
+
+// mayHaveGone reports whether nodes need conditions on a key without a record, to which no scope belongs: agents make
+// reports about endpoints that may have been deleted. Their ids are not guessed, as names of networks are.
+func mayHaveGone(key string) bool {
+	return strings.HasPrefix(key, mastercfg.EndpointPrefix) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
 func (x *index) judgeOp(host string, op *pb.RequestOp) (guards []*pb.Compare, key string, why error) {

@@ -241,6 +241,12 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		{"condition on a foreign tenant", line{"Txn", endpointKey("red", "net", "other"), "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(endpointKey("red", "net", "other")), ">", 0))
 		})},
+		{"condition on a foreign tenant's network", line{"Txn", mastercfg.NetworkPrefix + "net.red", "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.NetworkPrefix+"net.red"), ">", 0))
+		})},
+		{"condition on whether a network is there", line{"Txn", mastercfg.NetworkPrefix + "none.red", "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
+			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.NetworkPrefix+"none.red"), ">", 0))
+		})},
 		{"condition on a foreign tenant's group", line{"Txn", mastercfg.EndpointGroupPrefix + "front:red", "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.EndpointGroupPrefix+"front:red"), ">", 0))
 		})},

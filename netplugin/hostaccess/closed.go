@@ -95,6 +95,10 @@ const foreignTunnels = "{ 4790, 6081, 8472 }"
 // count as replies to an endpoint that has sent that machine such a packet.
 const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, icmpv6 }"
 
+// encapsulated matches protocols of tunnels: IP in IP, IPv6, GRE, ESP, AH, EtherIP, L2TP and MPLS. The kernel unpacks such
+// packets from any sender if a link such as tunl0 is up, and what was in them does not come from an endpoint any more.
+const encapsulated = "meta l4proto { 4, 41, 47, 50, 51, 97, 115, 137 }"
+
 // rulesHere returns the rules for all addresses of this host.
 func (c Closed) rulesHere() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
@@ -102,6 +106,8 @@ func (c Closed) rulesHere() chain {
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 		{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
+		{knftables.Concat("iifname", quoted(outsideLink), withoutPorts, "drop"), "nor without ports"},
+		{knftables.Concat(encapsulated, "drop"), "no way into others' tunnels"},
 	})}.fromAllEndpoints()
 }
 

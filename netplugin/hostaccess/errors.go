@@ -16,8 +16,8 @@ import (
 func (c Closed) errors() []rule {
 	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
 	return []rule{
-		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
-		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
+		{anyError + " ct state != related drop", unasked},
+		{anyError6 + " ct state != related drop", unasked},
 		{knftables.Concat("ct state related ip saddr != @"+setNodes, "ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
 		{knftables.Concat("ct state related ip6 saddr != @"+setNodes6, "ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
 	}
@@ -36,8 +36,10 @@ func (c Closed) tooBig() []rule {
 	}
 }
 
-// ICMP errors that report a packet as too big.
+// All ICMP errors, and those that report a packet as too big.
 const (
+	anyError  = "icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem }"
+	anyError6 = "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem }"
 	isTooBig  = "icmp type destination-unreachable icmp code frag-needed"
 	isTooBig6 = "icmpv6 type packet-too-big"
 )
@@ -76,4 +78,21 @@ func errorsOfOthers(prefixes []netip.Prefix) (all []rule) {
 			rule{knftables.Concat(from, "ct direction original ct original", ip, "saddr !=", p, "drop"), why})
 	}
 	return all
+}
+
+// errorsFromInfra drops ICMP errors of endpoints of infra networks about connections of others: in a bridged one,
+// an endpoint may send the host packets to any address. The kernel accepts an error only at the address from which
+// the quoted packet was sent. The host sends to such a network from its address there, so errors at its other
+// addresses concern its connections with others, or those that it masquerades. An error at another machine's
+// address may concern a connection of an endpoint that left by the host, which never passes through an infra network.
+func errorsFromInfra(prefixes []netip.Prefix) chain {
+	const why = "about what others were sent"
+	c := chain{name: "infra-errors", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.ManglePriority}
+	for _, is := range []string{anyError, anyError6} {
+		c.rules = append(c.rules, rule{knftables.Concat(is, "fib daddr type local fib daddr . iif type != local drop"), why})
+	}
+	for _, p := range prefixes {
+		c.rules = append(c.rules, rule{knftables.Concat("ct state related ct original", version(p), "saddr", p, "drop"), why})
+	}
+	return c.judging("iifgroup !=", infraGroup)
 }

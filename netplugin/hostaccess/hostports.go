@@ -118,11 +118,14 @@ func notFromInfra(rules []rule) (all []rule) {
 // loopbackGuard protects the host's loopback addresses from endpoints. It is present without host ports, too: they
 // may just have been removed while the kernel still accepts such packets.
 func loopbackGuard() chain {
-	return chain{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{{
+	const why = "no endpoint reaches the host's loopback addresses"
+	return chain{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{
 		// The kernel accepts packets with loopback addresses on this link, for replies to the host's own.
-		text:    knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"),
-		comment: "no endpoint reaches the host's loopback addresses",
-	}}}
+		{knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"), why},
+		// And on all links with the setting of all (route_localnet), as kube-proxy leaves it. In a bridged infra network
+		// endpoints send to the host's interface whatever they want.
+		{knftables.Concat("iifgroup", infraGroup, "ip daddr", loopback[true], "drop"), why},
+	}}
 }
 
 // withHostPorts adds the sets and chains of host ports to the table of an egress interface.

@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -85,5 +86,41 @@ s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("`+from+`", 0)); 
 	})
 	if got := run(t, "nft list chain inet seen there | grep 2001:db8:9::1"); !strings.Contains(got, "packets 0 ") {
 		t.Errorf("it passes for the host: %s", got)
+	}
+}
+
+// A machine outside answered an endpoint in the name of its host: the kernel forwards packets with the host's address
+// as source over IPv6, and they belong to a connection.
+func TestNobodyElseAnswersEndpointsAsTheHost(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world, infra := fakenode.NewNamespace(t), fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; ip link del contivh1; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+"\nset -- "+infra+atInfra+`
+nsenter --net=`+world+` sh -ec 'ip link set lo up; ip address add 2001:db8:9::1/128 dev lo nodad; ip -6 route add default via 2001:db8::1'`)
+	host, pod, stranger := datagrams(t, "/proc/thread-self/ns/net", "2001:db8:9::1", 5353), datagrams(t, infra, "2001:db8:9::3", 7777), datagrams(t, world, "2001:db8:9::1", 5353)
+	say := func(from, to *net.UDPConn, what string) {
+		t.Helper()
+		if _, err := from.WriteTo([]byte(what), to.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func(at *net.UDPConn, want string) {
+		t.Helper()
+		heard := make([]byte, 16)
+		n, _, err := at.ReadFrom(heard)
+		if got := string(heard[:n]); err != nil || got != want {
+			t.Errorf("%s heard %q, %v, want %q", at.LocalAddr(), got, err, want)
+		}
+	}
+	for _, table := range []table{tableForInfra(closed, 2000), tableFor(wayOut, closed, "inb01", 2000)} {
+		if err := new(rules).apply(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		say(pod, host, "question")
+		hear(host, "question")
+		say(stranger, pod, "forged")
+		run(t, "nsenter --net="+world+" ping -c1 -W5 2001:db8::1") // the host has dealt with what came before
+		say(host, pod, "answer")
+		hear(pod, "answer")
 	}
 }

@@ -110,7 +110,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		})
 	}
 	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
-		privateOut(prefixes), privateIn(prefixes),
+		privateOut(prefixes), privateIn(prefixes), errorsFromInfra(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
@@ -129,14 +129,14 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		}}},
 		// After the other rules: packets that those drop do not count.
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, slices.Concat(limits, serverShareRules(prefixes))}.fromEndpoints(),
 	)}
 }
 
 // tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
 // nevertheless.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), switchGuard(), translatedSources(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), ownSources(), translatedSources(), errorsFromInfra(nil),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
@@ -152,10 +152,13 @@ func switchGuard() chain {
 }
 
 // ownSources drops forwarded packets to endpoints with an address of this host as source, since packets of the
-// host are exempt from policies. For IPv6 the kernel does not check that itself.
+// host are exempt from policies. For IPv6 the kernel does not check that itself. Into infra networks, where little is
+// forwarded, that also holds for packets of connections: they would be answers of the host's services.
 func ownSources() chain {
+	const why = "only the host sends as the host"
 	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
-		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
+		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), why},
+		{knftables.Concat("oifgroup", infraGroup, "fib saddr type local drop"), why},
 	}}
 }
 

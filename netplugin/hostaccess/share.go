@@ -24,6 +24,10 @@ const (
 	newAtOnce    = 4000
 )
 
+// Masqueraded connections to one port of one machine share the host's masqueradePorts: if two endpoints had them all,
+// no endpoint of another tenant would reach that machine, such as the name server of the site.
+const shareOfServer = 32768 / 8
+
 // share returns how many connections through the egress interface an endpoint may have at a time.
 func share() int {
 	all, err := strconv.Atoi(read("netfilter/nf_conntrack_max"))
@@ -37,6 +41,8 @@ func share() int {
 const (
 	setFast = "opens-fast"
 	setMany = "has-many"
+
+	setServers = "has-many-of-a-server" // by server, too
 )
 
 // senderSets returns the sets of endpoints that open connections, by source address.
@@ -44,7 +50,8 @@ func senderSets() (sets []set) {
 	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
 		sets = append(sets,
 			set{name: setFast + family.suffix, kind: family.kind, dynamic: true, forgets: time.Minute},
-			set{name: setMany + family.suffix, kind: family.kind, dynamic: true})
+			set{name: setMany + family.suffix, kind: family.kind, dynamic: true},
+			set{name: setServers + family.suffix, kind: family.kind + " . " + family.kind + " . inet_proto . inet_service", dynamic: true})
 	}
 	return sets
 }
@@ -59,7 +66,22 @@ func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	return rules
 }
 
-// infraShareRules do the same for infra networks, where endpoints and other hosts have their own addresses.
+// serverShareRules drop new masqueraded connections of an endpoint to one port of one machine beyond its share of the
+// host's ports.
+func serverShareRules(o []netip.Prefix) (rules []rule) {
+	for _, p := range o {
+		ip := version(p)
+		rules = append(rules, rule{
+			text: knftables.Concat("iifname", quoted(outsideLink), "oifname !=", quoted(outsideLink), ip, "saddr", p, ip, "saddr !=", pipeline.BeyondNode(p),
+				"meta l4proto { tcp, udp, sctp } ct state new add @"+setServers+suffix(p), "{", ip, "saddr .", ip, "daddr . meta l4proto . th dport",
+				fmt.Sprintf("ct count over %d", shareOfServer), "} counter drop"),
+			comment: "an endpoint has its share of a server",
+		})
+	}
+	return rules
+}
+
+// infraShareRules are shareRules for infra networks, where endpoints and other hosts have their own addresses.
 func infraShareRules(share int) (rules []rule) {
 	for _, ip := range []string{"ip", "ip6"} {
 		rules = append(rules, shareOf(knftables.Concat("iifgroup", infraGroup), ip, share)...)
