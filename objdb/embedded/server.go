@@ -117,6 +117,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.claim(peers); err != nil {
 		return nil, err
 	}
+	if err := completeRestored(cfg.Dir); err != nil {
+		return nil, err
+	}
 	s := &Server{
 		errs:    make(chan error, 1),
 		client:  cfg.ClientURL,
