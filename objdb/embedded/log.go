@@ -17,7 +17,7 @@ import (
 // A fatal error of etcd must not end the process from within a library: it is reported, the goroutine ends, and
 // the owner of the server decides.
 func logger(to *logrus.Entry, fatal func(error)) *zap.Logger {
-	return zap.New(&bridge{to: to}, zap.WithFatalHook(fatalHook(fatal)), zap.WithPanicHook(panicHook(fatal)))
+	return zap.New(&bridge{to: to, strangers: &strangers{}}, zap.WithFatalHook(fatalHook(fatal)), zap.WithPanicHook(panicHook(fatal)))
 }
 
 // levels maps etcd's levels to ours; others are dropped.
@@ -30,15 +30,18 @@ var levels = map[zapcore.Level]logrus.Level{
 }
 
 // bridge is a zap core that writes to logrus.
-type bridge struct{ to *logrus.Entry }
+type bridge struct {
+	to        *logrus.Entry
+	strangers *strangers
+}
 
 func (b *bridge) Enabled(l zapcore.Level) bool {
 	level, ok := levels[l]
-	return ok && b.to.Logger.IsLevelEnabled(level)
+	return ok && (b.to.Logger.IsLevelEnabled(level) || l == zapcore.WarnLevel) // strangers are told as warnings
 }
 
 func (b *bridge) With(fields []zapcore.Field) zapcore.Core {
-	return &bridge{to: b.to.WithFields(plain(fields))}
+	return &bridge{to: b.to.WithFields(plain(fields)), strangers: b.strangers}
 }
 
 func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -49,7 +52,12 @@ func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 }
 
 func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
+	switch {
+	case strings.Contains(e.Message, otherCluster):
+		b.strangers.tell(b.to, plain(fields))
+	case b.to.Logger.IsLevelEnabled(levels[e.Level]):
+		b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
+	}
 	return nil
 }
 
