@@ -14,7 +14,7 @@ PLAIN    := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS 2>/dev/null) -trimpath
 GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
-PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins iproute2 iputils-ping \
+PACKAGES := openvswitch-switch etcd-server etcd-client openssl containernetworking-plugins iproute2 iputils-ping \
             ethtool iperf3 openssh-client procps util-linux nftables iptables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
 # What only the long tests need: routers, a directory and name servers of others, and who listens on a link.
@@ -32,7 +32,7 @@ PEER_PACKAGES  := ovn-central ovn-host
 
 # What a Kubernetes cluster for tests needs beside its own components: how containers
 # are run, a store, and what the suites run in pods.
-K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl etcd-client
+K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl
 
 # A test that hangs is a failure. The longest package takes seven minutes of the suite's fourteen in a slow hour
 # of our machine; in others it has twice the speed. Many tests mostly wait

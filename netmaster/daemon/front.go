@@ -86,6 +86,10 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
 			return
 		}
+		if err := f.proxy.silence.of(holder, f.proxy.ask); err != nil {
+			http.Error(w, "follower of "+holder+": "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		is = "follower of " + holder
 	}
 	if !f.reached() {

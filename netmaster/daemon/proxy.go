@@ -58,12 +58,13 @@ type proxy struct {
 	refusals     *auth.EarlyRefusals           // nil: they are not audited
 	mode         func() mastercfg.SecurityMode // nil: not open
 	log          *log.Logger
+	silence      *silence
 }
 
 func newProxy(store holderReader, self string, certificates *certificates, entry *logrus.Entry) *proxy {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
-		certificates: certificates, log: logging.OfServer(entry),
+		certificates: certificates, log: logging.OfServer(entry), silence: &silence{limit: silentFor, log: entry},
 		transport: reconnect.New(certificates.dialer, func(config *tls.Config) *http.Transport {
 			return &http.Transport{
 				DialContext:           dialer.DialContext,
@@ -144,6 +145,9 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil || !again {
 			return resp, err
 		}
+		if errors.Is(err, errReplaced) {
+			continue // there is another one
+		}
 		select {
 		case <-waiting.Done():
 			return nil, err
@@ -171,12 +175,22 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	case rest.Private(r) && api.HasSecret(r, a.mode != nil && a.mode() == mastercfg.SecurityOpen):
 		return nil, false, errInPlainText
 	}
+	out, answered := a.whileItLeads(out, leader)
 	resp, err = a.transport.RoundTrip(out)
 	if isPlain(err) && !rest.Private(r) {
 		// The leader has no CAs, or another process answers at its address. Nothing was sent, and the request
 		// has no secret that was protected by TLS so far.
 		out.URL.Scheme = mastercfg.Scheme
 		resp, err = a.transport.RoundTrip(out)
+	}
+	if answered() != nil {
+		if err == nil {
+			_ = resp.Body.Close() // which is not whole
+		}
+		resp, err = nil, errReplaced
+	}
+	if r.Context().Err() == nil || err == nil { // else the client has gone
+		a.silence.note(leader, err)
 	}
 	if err != nil {
 		a.leader.forget()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/zap"
@@ -16,7 +17,7 @@ import (
 // A fatal error of etcd must not end the process from within a library: it is reported, the goroutine ends, and
 // the owner of the server decides.
 func logger(to *logrus.Entry, fatal func(error)) *zap.Logger {
-	return zap.New(&bridge{to: to}, zap.WithFatalHook(fatalHook(fatal)))
+	return zap.New(&bridge{to: to, strangers: &strangers{}}, zap.WithFatalHook(fatalHook(fatal)), zap.WithPanicHook(panicHook(fatal)))
 }
 
 // levels maps etcd's levels to ours; others are dropped.
@@ -29,15 +30,18 @@ var levels = map[zapcore.Level]logrus.Level{
 }
 
 // bridge is a zap core that writes to logrus.
-type bridge struct{ to *logrus.Entry }
+type bridge struct {
+	to        *logrus.Entry
+	strangers *strangers
+}
 
 func (b *bridge) Enabled(l zapcore.Level) bool {
 	level, ok := levels[l]
-	return ok && b.to.Logger.IsLevelEnabled(level)
+	return ok && (b.to.Logger.IsLevelEnabled(level) || l == zapcore.WarnLevel) // strangers are told as warnings
 }
 
 func (b *bridge) With(fields []zapcore.Field) zapcore.Core {
-	return &bridge{to: b.to.WithFields(plain(fields))}
+	return &bridge{to: b.to.WithFields(plain(fields)), strangers: b.strangers}
 }
 
 func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -48,7 +52,12 @@ func (b *bridge) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 }
 
 func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
+	switch {
+	case strings.Contains(e.Message, otherCluster):
+		b.strangers.tell(b.to, plain(fields))
+	case b.to.Logger.IsLevelEnabled(levels[e.Level]):
+		b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
+	}
 	return nil
 }
 
@@ -71,5 +80,24 @@ func (report fatalHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field
 		err = fmt.Errorf("%s: %v", ce.Message, cause)
 	}
 	report(err)
+	runtime.Goexit()
+}
+
+// panicHook reports that the data of a member has gone back, and panics for everything else, as zap does.
+type panicHook func(error)
+
+// goneBack begins the message of raft about a commit that the member has acknowledged and does not have. Only the
+// goroutine of raft says so, when it hears from the leader.
+const goneBack = "tocommit("
+
+// errGoneBack is the error of a member whose raft has ended by that.
+var errGoneBack = errors.New("the data of this member has gone back, as to a backup or with its disk or machine, and is not used: " +
+	"remove the member, and add it again without data (etcdctl member remove)")
+
+func (report panicHook) OnWrite(ce *zapcore.CheckedEntry, _ []zapcore.Field) {
+	if !strings.HasPrefix(ce.Message, goneBack) {
+		panic(ce.Message)
+	}
+	report(fmt.Errorf("%w: %s", errGoneBack, ce.Message))
 	runtime.Goexit()
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -94,6 +95,7 @@ type Server struct {
 	client string
 	cfg    Config
 	calls  *calls
+	lost   atomic.Bool // its raft has ended, for which etcd would wait when it stops
 
 	stop    sync.Once
 	stopped chan struct{} // closed when etcd has been closed
@@ -115,6 +117,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if err := cfg.claim(peers); err != nil {
+		return nil, err
+	}
+	if err := completeRestored(cfg.Dir); err != nil {
 		return nil, err
 	}
 	s := &Server{
@@ -199,8 +204,13 @@ func (s *Server) PublishPeerURL(ctx context.Context) error {
 func (s *Server) Err() <-chan error { return s.errs }
 
 // Stop hands leadership to another member, if this one has it, and
-// stops. When ctx ends first, stopping continues in the background.
+// stops. When ctx ends first, stopping continues in the background. A member whose data has gone back only refuses
+// calls from then on: its process has to end.
 func (s *Server) Stop(ctx context.Context) error {
+	if s.lost.Load() {
+		s.calls.stop()
+		return nil
+	}
 	s.stop.Do(func() {
 		go func() {
 			defer close(s.stopped)
@@ -242,6 +252,9 @@ var errEnded = errors.New("the member has ended; it may have been removed from i
 
 // fail reports an error; only the first one is used.
 func (s *Server) fail(err error) {
+	if errors.Is(err, errGoneBack) {
+		s.lost.Store(true)
+	}
 	select {
 	case s.errs <- fault.New(fault.Unavailable, "embedded etcd: %w", err):
 	default:

@@ -26,9 +26,12 @@ const firstSegment = "0000000000000000-0000000000000000.wal"
 //
 // It is called before HasData, and fails where that could not decide, with fault.Invalid for data of another
 // user, such as data that root has restored: it must not count as missing. It
-// fails, too, while another process runs a member there.
+// fails, too, while another process runs a member there, and for damaged data.
 func DiscardUnborn(dir string) error {
 	if err := refuseTaken(dir); err != nil {
+		return err
+	}
+	if err := refuseDamaged(dir); err != nil {
 		return err
 	}
 	log := filepath.Join(dir, "member", "wal")

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A leader that the network has cut off answers nothing. Another one leads within its lease; a client would wait for a
+// minute.
+func TestWhatAReplacedLeaderDoesNotAnswerIsAskedOfTheNext(t *testing.T) {
+	for method, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"GET":  {http.StatusOK, "the next"},
+		"POST": {http.StatusBadGateway, "may have happened"}, // and so is not repeated
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			var lead atomic.Pointer[string]
+			next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the next")) }))
+			t.Cleanup(next.Close)
+			done := make(chan struct{})
+			silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) {
+				other := next.Listener.Addr().String()
+				lead.Store(&other)
+				<-done
+			}))
+			t.Cleanup(silent.Close)
+			t.Cleanup(func() { close(done) })
+			first := silent.Listener.Addr().String()
+			lead.Store(&first)
+			p := newProxy(holder(func() (string, error) { return *lead.Load(), nil }), "127.0.0.1:1", new(certificates), testkit.Quiet())
+			w, began := httptest.NewRecorder(), time.Now()
+			p.ServeHTTP(w, httptest.NewRequest(method, "/api/v1/tenants/", strings.NewReader("{}")))
+			if took := time.Since(began); took > answerLimit/2 || w.Code != want.code || !strings.Contains(w.Body.String(), want.text) {
+				t.Errorf("%d %s after %s, want %v", w.Code, w.Body, took, want)
+			}
+		})
+	}
+}
+
+// The lock still names a leader that reaches the store, and that this netmaster does not reach.
+func TestAFollowerThatDoesNotReachTheLeaderIsNotReady(t *testing.T) {
+	leader := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	address := leader.Listener.Addr().String()
+	log, told := testkit.Recorded()
+	p := newProxy(holder(func() (string, error) { return address, nil }), "127.0.0.1:1", new(certificates), log)
+	p.silence.limit = 200 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	ready := func() (int, string) {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		return w.Code, w.Body.String()
+	}
+	becomes := func(code int, text string) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, text, func() bool {
+			got, body := ready()
+			return got == code && strings.Contains(body, text)
+		})
+	}
+	becomes(http.StatusOK, "follower of "+address)
+	leader.CloseClientConnections()
+	leader.Close()
+	becomes(http.StatusServiceUnavailable, "has not answered for")
+	testkit.Eventually(t, 30*time.Second, "told", func() bool { _, _ = ready(); return told.String() != "" })
+	for range 20 {
+		_, _ = ready()
+	}
+	if text := told.String(); strings.Count(text, "does not answer this netmaster") != 1 {
+		t.Errorf("the log: %s", text)
+	}
+}

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+const (
+	// silentFor is how long a leader may not have answered this netmaster before that counts as not being ready. It
+	// is longer than another one takes to lead in the place of a leader that was killed.
+	silentFor = 15 * time.Second
+	// askTime is how long it may take to answer the question whether it answers.
+	askTime = 2 * time.Second
+)
+
+// silence knows since when the leader does not answer this netmaster, as where the network between the two is broken
+// and the leader still reaches the store.
+type silence struct {
+	limit time.Duration
+	log   *logrus.Entry
+
+	mu     sync.Mutex
+	leader string
+	since  time.Time // of the first failure after the last answer; zero: it has answered
+	cause  error
+	told   bool
+	asking bool
+}
+
+// note records what became of a request to a leader; nil: it has answered.
+func (s *silence) note(leader string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.told {
+		s.log.WithField("leader", leader).Info("the leader answers")
+	}
+	if err == nil || leader != s.leader {
+		s.leader, s.since, s.told = leader, time.Time{}, false
+	}
+	if s.cause = err; err == nil {
+		return
+	}
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	if !s.told && time.Since(s.since) >= s.limit {
+		s.told = true
+		s.log.WithError(err).WithField("leader", leader).Warn("the leader does not answer this netmaster, which cannot answer clients")
+	}
+}
+
+// of returns an error if a leader has been silent for too long, and has it asked again.
+func (s *silence) of(leader string, ask func(context.Context) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asking {
+		s.asking = true
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), askTime)
+			defer cancel()
+			err := ask(ctx)
+			s.note(leader, err)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asking = false
+		}()
+	}
+	if leader != s.leader || s.since.IsZero() || time.Since(s.since) < s.limit {
+		return nil
+	}
+	return fmt.Errorf("it has not answered for %s: %w", time.Since(s.since).Round(time.Second), s.cause)
+}
+
+// ask asks the leader whether it answers.
+func (p *proxy) ask(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, mastercfg.Scheme+"://"+p.self+"/healthz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, _, err := (&attempts{proxy: p}).try(r)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
