@@ -81,8 +81,8 @@ func (b *balancer) excessAddresses(s *corev1.Service) (texts []string) {
 	return texts
 }
 
-// externalAgain is how often a service with external addresses is reconciled: a network, a node
-// or another service may have one of them by then.
+// externalAgain is how often a service with external addresses is reconciled: a network
+// or a node may have one of them by then.
 const externalAgain = time.Minute
 
 // neverExternal are ranges whose addresses are local to a machine or link, or are no host's.
@@ -294,19 +294,34 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 	return name, nil
 }
 
-// samePort reports whether two services have a port of the same number and protocol. A service may have thousands of
-// ports.
+// portSet has the ports of a service, of which there may be thousands.
+type portSet map[portAt]struct{}
+
+type portAt struct {
+	protocol string
+	number   uint16
+}
+
+// portsOf returns the ports of a service.
+func portsOf(record mastercfg.K8sService) portSet {
+	ports := make(portSet, len(record.Ports))
+	for _, p := range record.Ports {
+		ports[portAt{p.Protocol, p.Port}] = struct{}{}
+	}
+	return ports
+}
+
+// have reports whether a port of a service has the number and protocol of one of these.
+func (s portSet) have(p corev1.ServicePort) bool {
+	_, both := s[portAt{string(p.Protocol), uint16(p.Port)}]
+	return both
+}
+
+// samePort reports whether two services have a port of the same number and protocol.
 func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
-	type at struct {
-		protocol string
-		port     uint16
-	}
-	ports := make(map[at]struct{}, len(a.Ports))
-	for _, p := range a.Ports {
-		ports[at{p.Protocol, p.Port}] = struct{}{}
-	}
+	ports := portsOf(*a)
 	return slices.ContainsFunc(b.Ports, func(p mastercfg.K8sServicePort) bool {
-		_, both := ports[at{p.Protocol, p.Port}]
+		_, both := ports[portAt{p.Protocol, p.Port}]
 		return both
 	})
 }

@@ -78,7 +78,9 @@ func TestServicesAreLookedAtWhenANodeHasOtherAddressesOnly(t *testing.T) {
 	client := fake.NewClientset(node("node1", "192.0.2.1", begun), node("node2", "192.0.2.2", begun))
 	c := &Controller{cfg: Config{Metrics: NewMetrics(), Log: testkit.Quiet()}, informers: informers.NewSharedInformerFactory(client, 0)}
 	services := c.serviceReconcilers()[0]
-	w := &reconciler{kind: "service", follows: slices.DeleteFunc(services.follows, func(f followed) bool { return f.same == nil })}
+	unchanged := node("node1", "192.0.2.1", begun)
+	ofOthers := func(f followed) bool { return f.same == nil || !f.same(unchanged, unchanged) }
+	w := &reconciler{kind: "service", follows: slices.DeleteFunc(services.follows, ofOthers)}
 	looked := make(chan string, 10)
 	w.follows[0].concerns = func(object any) []string {
 		looked <- object.(*corev1.Node).Status.Addresses[0].Address

@@ -73,6 +73,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, reconcile: b.reconcile,
 		follows: []followed{
 			{informer: core.Services().Informer(), concerns: byName},
+			{informer: core.Services().Informer(), concerns: b.contenders, same: b.sameClaims},
 			{informer: endpoints, concerns: serviceOf},
 			{informer: core.Namespaces().Informer(), concerns: within(core.Services().Informer())},
 			{informer: core.Nodes().Informer(), concerns: b.servicesAtAddressesOf, same: sameAddresses},
