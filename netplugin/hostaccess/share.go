@@ -25,8 +25,9 @@ const (
 )
 
 // Masqueraded connections to one port of one machine share the host's masqueradePorts: if two endpoints had them all,
-// no endpoint of another tenant would reach that machine, such as the name server of the site.
-const shareOfServer = 32768 / 8
+// no endpoint of another tenant would reach that machine, such as the name server of the site. A quarter lets a
+// forwarder of names, whose questions count for 30 s, ask some 270 a second from a port each.
+const shareOfServer = 32768 / 4
 
 // share returns how many connections through the egress interface an endpoint may have at a time.
 func share() int {
