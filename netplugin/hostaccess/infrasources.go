@@ -15,6 +15,9 @@ import (
 // route. If rules of other software, such as kube-proxy, translate the destination to an address outside of these
 // networks, such as the API server's, the packet leaves by another link, where that source has no route back. So
 // it is masqueraded.
+//
+// Endpoints of other tenants, which come by the way out, do not reach the host at its addresses in infra networks:
+// services that listen only there are for the tenant of the network.
 
 // Sets of the host's own addresses in infra networks. That of IPv6 has a 6 at the end.
 const setInfraOwn = "infra-own"
@@ -45,6 +48,7 @@ func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
 		return t
 	}
 	hide := chain{name: "infra-hide", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: hidePriority}
+	guard := chain{name: "infra-own-guard", kind: knftables.FilterType, hook: knftables.InputHook, priority: knftables.FilterPriority}
 	for _, p := range o.Prefixes() {
 		addresses := set{name: setInfraOwn + suffix(p), kind: addressKind(p)}
 		for _, a := range own {
@@ -57,7 +61,11 @@ func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
 			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+addresses.name, "ct status dnat", "masquerade"),
 			comment: "by other links the host is known by another address",
 		})
+		guard.rules = append(guard.rules, rule{ // answers to what the host has asked by that address pass
+			text:    knftables.Concat(version(p), "daddr @"+addresses.name, "ct direction original drop"),
+			comment: "no way to the host's addresses in infra networks",
+		})
 	}
-	t.chains = append(slices.Clone(t.chains), hide)
+	t.chains = append(slices.Clone(t.chains), hide, guard.fromEndpoints())
 	return t
 }

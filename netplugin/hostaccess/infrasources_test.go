@@ -2,12 +2,14 @@ package hostaccess
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -48,5 +50,35 @@ END`)
 			}
 			return got == as
 		})
+	}
+}
+
+// An endpoint of another tenant, which comes by the way out, reached services that the host has at its address in an
+// infra network.
+func TestTheWayOutLeadsToNoAddressOfTheHostInAnInfraNetwork(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world, infra := fakenode.NewNamespace(t), fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; ip link del contivh1; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+"\nset -- "+infra+atInfra+`
+nft add rule inet seen in iifname contivh0 ip daddr 198.18.9.1 udp dport 7 counter
+nft add rule inet seen in iifname contivh0 ip6 daddr 2001:db8:9::1 udp dport 7 counter`)
+	networks := []agent.HostNetwork{{Endpoint: &mastercfg.CfgEndpointState{IPAddress: "198.18.9.1", IPv6Address: "2001:db8:9::1"}}}
+	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withInfraSources(infraSourcesOf(networks), wayOut)); err != nil {
+		t.Fatal(err)
+	}
+	for pod, host := range map[string]string{"172.19.0.7": "198.18.9.1", "fd63:6f6e:7469:7601::7": "2001:db8:9::1"} {
+		asked, asking := datagrams(t, inside, pod, 7000), datagrams(t, "/proc/thread-self/ns/net", host, 7001)
+		python(t, inside, from, pod, host)
+		for _, way := range []struct{ from, to *net.UDPConn }{{asking, asked}, {asked, asking}} { // behind it, and answered
+			if _, err := way.from.WriteTo([]byte("hello"), way.to.LocalAddr()); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := way.to.ReadFrom(make([]byte, 16)); err != nil {
+				t.Errorf("what the host asks by %s: %v", host, err)
+			}
+		}
+	}
+	if got := run(t, "nft list chain inet seen in"); strings.Count(got, "packets 0 ") != 2 {
+		t.Errorf("an endpoint reaches the host's address in an infra network:\n%s", got)
 	}
 }

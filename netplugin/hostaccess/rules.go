@@ -129,7 +129,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		}}},
 		// After the other rules: packets that those drop do not count.
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, slices.Concat(limits, serverShareRules(prefixes))}.fromEndpoints(),
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, slices.Concat(limits, serverShareRules(prefixes), infraShareRules(share))}.fromAllEndpoints(),
 	)}
 }
 
@@ -138,6 +138,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 func tableForInfra(closed Closed, share int) table {
 	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), ownSources(), translatedSources(), errorsFromInfra(nil),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
+		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
 

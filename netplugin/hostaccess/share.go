@@ -82,7 +82,8 @@ func serverShareRules(o []netip.Prefix) (rules []rule) {
 	return rules
 }
 
-// infraShareRules are shareRules for infra networks, where endpoints and other hosts have their own addresses.
+// infraShareRules are shareRules for infra networks, where endpoints and other hosts have their own addresses. In a
+// bridged one they may have this host forward packets.
 func infraShareRules(share int) (rules []rule) {
 	for _, ip := range []string{"ip", "ip6"} {
 		rules = append(rules, shareOf(knftables.Concat("iifgroup", infraGroup), ip, share)...)

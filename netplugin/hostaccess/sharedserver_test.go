@@ -24,6 +24,7 @@ func TestAnEndpointHasItsShareOfTheConnectionsToAServer(t *testing.T) {
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
 	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset; conntrack -F 2>/dev/null") })
 	run(t, "set -- "+inside+" "+world+shareTopology+`
+conntrack -F 2>/dev/null # connections of tests before
 sysctl -qw net.netfilter.nf_conntrack_udp_timeout=600
 nsenter --net="$2" nft -f - <<END
 table inet quiet { chain in { type filter hook prerouting priority 0; udp dport 5000-5001 drop; }; }
