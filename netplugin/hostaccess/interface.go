@@ -29,6 +29,11 @@ type Interface struct {
 // new address would take over destinations that the host reaches by other links, it changes nothing and returns an
 // error.
 func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
+	renamed, err := regain(port, i.Name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { changed = changed || renamed }()
 	want := wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace, sameWire: i.SameWire}
 	// Ensure is called every other second; only the first time an address may be missing.
 	if all, err := i.hasAll(); err != nil {

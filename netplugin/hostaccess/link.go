@@ -93,6 +93,30 @@ func (w wantedLink) find(port drivers.Port) (netlink.Link, error) {
 	return link, nil
 }
 
+// regain gives the other end of a port's link back the name that somebody has changed: rules, routes and everybody else
+// know it by that name. A missing link is not an error here.
+func regain(port drivers.Port, name string) (changed bool, err error) {
+	inSwitch, err := netlink.LinkByName(port.HostLink)
+	if err != nil {
+		return false, nil
+	}
+	link, err := netlink.LinkByIndex(inSwitch.Attrs().ParentIndex)
+	if err != nil || link.Type() != "veth" || link.Attrs().ParentIndex != inSwitch.Attrs().Index { // it may be in another namespace
+		return false, nil
+	}
+	has := link.Attrs().Name
+	if has == name || has == port.PodLink {
+		return false, nil
+	}
+	if err = netlink.LinkSetName(link, name); errors.Is(err, unix.EBUSY) { // older kernels rename only what is down
+		err = errors.Join(netlink.LinkSetDown(link), netlink.LinkSetName(link, name))
+	}
+	if err != nil {
+		return false, fmt.Errorf("interface %s: name it %s again: %w", has, name, err)
+	}
+	return true, nil
+}
+
 func (w wantedLink) rename(link netlink.Link) (bool, error) {
 	if link.Attrs().Name == w.name {
 		return false, nil

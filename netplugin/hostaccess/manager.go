@@ -273,6 +273,9 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []neti
 	if err != nil {
 		return err
 	}
+	if _, err := m.regain(port, n.Network.NetworkName); err != nil {
+		return err
+	}
 	at, err := m.Datapath.ServeHost(ctx, id, revision)
 	if err != nil {
 		return err
@@ -291,6 +294,14 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []neti
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses, "routes": len(want.routes)}).Info("the host's interface set right")
 	}
 	return errors.Join(taking, err)
+}
+
+// regain gives an interface of the host its name back, and reports whether somebody had changed it.
+func (m *Manager) regain(port drivers.Port, name string) (changed bool, err error) {
+	if changed, err = regain(port, name); changed {
+		m.Log.WithField("interface", name).Warn("somebody had renamed the host's interface: it has its name again")
+	}
+	return changed, err
 }
 
 // removeEndpoint removes the host's endpoint in a deleted network. Its routes are removed with the interface.

@@ -3,6 +3,7 @@ package hostaccess
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
@@ -28,6 +30,11 @@ func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess)
 		m.TellUnreached(nil)
 		return m.closeOutside(ctx, access)
 	}
+	renamed, err := m.regainOutside()
+	if err != nil {
+		return err
+	}
+	m.rules.remade = m.rules.remade || renamed // they know it by its name, and have let begin what they should not
 	conflict := isFree(access.Outside.Prefix)
 	if conflict == nil || m.isOpen(*access.Outside) {
 		return errors.Join(conflict, m.openOutside(ctx, access))
@@ -36,6 +43,23 @@ func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess)
 		return errors.Join(conflict, m.closeOutside(ctx, access))
 	}
 	return conflict
+}
+
+// regainOutside gives the egress interface its name back. It is found by the mark of its port's link, as an earlier
+// process may have made it.
+func (m *Manager) regainOutside() (changed bool, err error) {
+	if _, err := netlink.LinkByName(outsideLink); err == nil {
+		return false, nil
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return false, fmt.Errorf("interfaces of the host: %w", err)
+	}
+	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Type() == "veth" && l.Attrs().Alias == agent.OutsideID })
+	if i < 0 {
+		return false, nil
+	}
+	return m.regain(drivers.Port{HostLink: links[i].Attrs().Name}, outsideLink)
 }
 
 // isOpen reports whether the egress is open, by this process or an earlier one.
