@@ -153,6 +153,12 @@ FAIL  node n1: not registered, 3 endpoints; start netplugin there (if it runs, i
 FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting for the store; see the log of netplugin on n2
 `, "PORT", port)})
 
+	status.Masters, status.Nodes = nil, nil
+	url, port = startCluster(t, status, nil)
+	if got := run(t, url, "check --agent-port "+port); strings.Contains(got.stdout, "none registered") ||
+		strings.Count(got.stdout, "not known while the store does not answer") != 2 {
+		t.Errorf("registrations that cannot be read: %v", got)
+	}
 	status = healthy()
 	status.Store.Learners = []string{"n2"}
 	url, port = startCluster(t, status, nil)

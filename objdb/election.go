@@ -84,6 +84,9 @@ func (db *DB) campaignOnce(ctx context.Context, cfg CampaignConfig) (*Term, erro
 		<-term.kept
 		return nil, errors.Join(err, term.release())
 	}
+	for _, key := range []string{term.lock, term.fence} {
+		term.Go(func() { term.endWithout(key) })
+	}
 	return term, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // Term is one period of holding a lock. It ends once: by Resign, because the store let the lease expire, because by
@@ -155,6 +156,28 @@ func (t *Term) fenced(ctx context.Context, fence Guard, guards []Guard, ops ...c
 		return 0, 0, t.Ended()
 	}
 	return 0, key.Kvs[0].ModRevision, nil
+}
+
+// endWithout ends the term when one of its keys is gone, as when somebody has deleted it. Without the holder's key the
+// others do not find the leader; without the candidate's key another one leads, and this one would learn of it only
+// when it writes.
+func (t *Term) endWithout(key string) {
+	wait := retry.NewPacer(RetryFirst, RetryMost)
+	for t.ctx.Err() == nil {
+		resp, err := Call(t.ctx, t.db, "read election", func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+			return c.Get(ctx, key, clientv3.WithKeysOnly())
+		})
+		gone := err == nil && len(resp.Kvs) == 0
+		if err == nil && !gone {
+			_, err = t.db.awaitDelete(t.ctx, key, resp.Header.Revision+1)
+			gone = err == nil
+		}
+		if gone {
+			t.end(fault.New(fault.NotLeader, "lock %s: %s was deleted", t.lock, key))
+			return
+		}
+		wait.Sleep(t.ctx) // the store is away, or the watch is behind its history
+	}
 }
 
 // Resign ends the term, and its successor can start at once. Ledgers complete the commit in progress and refuse

@@ -72,10 +72,8 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	if status.Partial {
 		report.check("parts", "", NotShown, nil)
 	} else {
-		report.check("netmasters", "start netmaster on a second machine, to survive the loss of the first",
-			fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
-		report.check("nodes", "is netplugin running, and does it use the same store?",
-			fmt.Sprintf("%d registered", registered(status.Nodes)), unless(registered(status.Nodes) > 0, "none registered"))
+		report.registered("netmasters", "start netmaster on a second machine, to survive the loss of the first", len(status.Masters), status.Store.Healthy)
+		report.registered("nodes", "is netplugin running, and does it use the same store?", registered(status.Nodes), status.Store.Healthy)
 	}
 	if s := status.Services; s != nil {
 		report.check("services", "", served(s.Count, s.Unserved), nil)
@@ -84,6 +82,15 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	checkRouters(ctx, m, report)
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
+}
+
+// registered reports how many daemons of a kind are registered, which only the store knows.
+func (report Report) registered(what, hint string, count int, known bool) {
+	if count == 0 && !known {
+		report.check(what, "", "", errors.New("not known while the store does not answer"))
+		return
+	}
+	report.check(what, hint, fmt.Sprintf("%d registered", count), unless(count > 0, "none registered"))
 }
 
 // secured summarizes the security mode. An open cluster or store is not a problem, since it may be intended.
