@@ -213,6 +213,7 @@ func (d *Daemon) startFollowerTasks(ctx context.Context, tasks *sync.WaitGroup) 
 	tasks.Go(func() { d.certificates.Run(ctx, d.cluster) })
 	tasks.Go(func() { d.certificates.own.Run(ctx, d.cfg.Security.Reread) })
 	tasks.Go(func() { d.gate.Run(ctx) })
+	tasks.Go(func() { d.front.askLeader(ctx) })
 }
 
 // sweep removes temporary files of earlier runs that were killed while they wrote a small file, of the CAs or

@@ -86,7 +86,7 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
 			return
 		}
-		if err := f.proxy.silence.of(holder, f.proxy.ask); err != nil {
+		if err := f.proxy.silence.of(holder); err != nil {
 			http.Error(w, "follower of "+holder+": "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}

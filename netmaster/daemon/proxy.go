@@ -64,7 +64,7 @@ type proxy struct {
 func newProxy(store holderReader, self string, certificates *certificates, entry *logrus.Entry) *proxy {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
-		certificates: certificates, log: logging.OfServer(entry), silence: &silence{limit: silentFor, log: entry},
+		certificates: certificates, log: logging.OfServer(entry), silence: &silence{limit: silentFor, every: askedEvery, log: entry},
 		transport: reconnect.New(certificates.dialer, func(config *tls.Config) *http.Transport {
 			return &http.Transport{
 				DialContext:           dialer.DialContext,

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,8 +55,13 @@ func TestAFollowerThatDoesNotReachTheLeaderIsNotReady(t *testing.T) {
 	address := leader.Listener.Addr().String()
 	log, told := testkit.Recorded()
 	p := newProxy(holder(func() (string, error) { return address, nil }), "127.0.0.1:1", new(certificates), log)
-	p.silence.limit = 200 * time.Millisecond
+	p.silence.limit, p.silence.every = 200*time.Millisecond, 10*time.Millisecond
 	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
 	ready := func() (int, string) {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
@@ -71,10 +78,9 @@ func TestAFollowerThatDoesNotReachTheLeaderIsNotReady(t *testing.T) {
 	leader.CloseClientConnections()
 	leader.Close()
 	becomes(http.StatusServiceUnavailable, "has not answered for")
-	testkit.Eventually(t, 30*time.Second, "told", func() bool { _, _ = ready(); return told.String() != "" })
-	for range 20 {
-		_, _ = ready()
-	}
+	testkit.Eventually(t, 30*time.Second, "told", func() bool { return told.String() != "" })
+	stop()
+	asking.Wait()
 	if text := told.String(); strings.Count(text, "does not answer this netmaster") != 1 {
 		t.Errorf("the log: %s", text)
 	}

@@ -16,22 +16,22 @@ const (
 	// silentFor is how long a leader may not have answered this netmaster before that counts as not being ready. It
 	// is longer than another one takes to lead in the place of a leader that was killed.
 	silentFor = 15 * time.Second
-	// askTime is how long it may take to answer the question whether it answers.
-	askTime = 2 * time.Second
+	// askedEvery is how often it is asked, and askTime how long its answer may take.
+	askedEvery = 5 * time.Second
+	askTime    = 2 * time.Second
 )
 
 // silence knows since when the leader does not answer this netmaster, as where the network between the two is broken
 // and the leader still reaches the store.
 type silence struct {
-	limit time.Duration
-	log   *logrus.Entry
+	limit, every time.Duration
+	log          *logrus.Entry
 
 	mu     sync.Mutex
 	leader string
 	since  time.Time // of the first failure after the last answer; zero: it has answered
 	cause  error
 	told   bool
-	asking bool
 }
 
 // note records what became of a request to a leader; nil: it has answered.
@@ -56,30 +56,43 @@ func (s *silence) note(leader string, err error) {
 	}
 }
 
-// of returns an error if a leader has been silent for too long, and has it asked again.
-func (s *silence) of(leader string, ask func(context.Context) error) error {
+// of returns an error if a leader has been silent for too long.
+func (s *silence) of(leader string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.asking {
-		s.asking = true
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), askTime)
-			defer cancel()
-			err := ask(ctx)
-			s.note(leader, err)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.asking = false
-		}()
-	}
 	if leader != s.leader || s.since.IsZero() || time.Since(s.since) < s.limit {
 		return nil
 	}
 	return fmt.Errorf("it has not answered for %s: %w", time.Since(s.since).Round(time.Second), s.cause)
 }
 
+// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients.
+func (f *front) askLeader(ctx context.Context) {
+	again := time.NewTicker(f.proxy.silence.every)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		if f.leading() != nil {
+			continue
+		}
+		leader, err := f.proxy.leader.address(ctx)
+		if err != nil {
+			continue // readyz says so itself
+		}
+		if err = f.proxy.ask(ctx); ctx.Err() == nil {
+			f.proxy.silence.note(leader, err)
+		}
+	}
+}
+
 // ask asks the leader whether it answers.
 func (p *proxy) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, mastercfg.Scheme+"://"+p.self+"/healthz", http.NoBody)
 	if err != nil {
 		return err
