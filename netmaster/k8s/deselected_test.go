@@ -73,10 +73,16 @@ func TestWhatIsNotSelectedAnyMoreIsNeverIsolated(t *testing.T) {
 		}
 		return selected, found
 	}
-	_, revision := at(0, mastercfg.K8sPolicyPrefix)
-	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	var last int64
+	var revision, last int64
 	w.eventually(func() error { // the store, which lags behind the leader's state
+		var there map[string]uint16
+		if there, revision = classes(0); len(there) < len(texts) {
+			return fmt.Errorf("%d pods are selected so far", len(there))
+		}
+		return nil
+	})
+	w.must(nil, w.client.NetworkingV1().NetworkPolicies("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.eventually(func() error {
 		var left map[string]uint16
 		if left, last = classes(0); len(left) > 0 {
 			return fmt.Errorf("%d pods are selected still", len(left))
