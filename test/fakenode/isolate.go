@@ -17,10 +17,17 @@ import (
 // isolated is set in the environment of a test process that runs in its own namespaces.
 const isolated = "CONTIV_TEST_ISOLATED"
 
-// Isolate runs a test binary again in its own network and mount namespaces, so that its links and mounts are
-// private and end with it.
+// namedNamespaces is where `ip netns` keeps the namespaces that have a name.
+const namedNamespaces = "/run/netns"
+
+// Isolate runs a test binary again in its own network and mount namespaces, so that its links, mounts and names of
+// network namespaces are private and end with it.
 func Isolate(m *testing.M) int {
 	if os.Getenv(isolated) != "" {
+		if err := errors.Join(os.MkdirAll(namedNamespaces, 0o755), unix.Mount("tmpfs", namedNamespaces, "tmpfs", 0, "")); err != nil {
+			fmt.Fprintln(os.Stderr, "tests need names of network namespaces of their own:", err)
+			return 1
+		}
 		return m.Run()
 	}
 	child := exec.Command("/proc/self/exe", os.Args[1:]...)
