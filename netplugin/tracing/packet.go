@@ -38,7 +38,7 @@ func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, erro
 		source = from.IPv6
 	}
 	if !source.IsValid() && !q.Source.IsValid() {
-		return "", fault.New(fault.Invalid, "endpoint %s has no address of the IP version of %s", from.ID, to.address)
+		return "", fault.New(fault.Invalid, "endpoint %s has no address of the IP family of %s", from.ID, to.address)
 	}
 	if source == to.address && from.Local {
 		return "", fault.New(fault.Invalid, "endpoint %s has the address %s: what it sends there does not leave it", from.ID, to.address)

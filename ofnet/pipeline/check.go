@@ -253,7 +253,7 @@ func checkRule(r Rule) error {
 		}
 	}
 	if r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4() {
-		return fault.New(fault.Invalid, "rule %s: %s and %s are of different IP versions", r.ID, r.Src, r.Dst)
+		return fault.New(fault.Invalid, "rule %s: %s and %s are of different IP families", r.ID, r.Src, r.Dst)
 	}
 	return nil
 }
