@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -75,6 +77,11 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 		Annotations: map[string]string{allowedKey: "closed,missing"}}}, metav1.UpdateOptions{}))
 	w.pod("first", "first", "node1", nil)
 	w.attached("first", "node1", "10.128.0.5", "")
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error { // of a pod that was deleted by force
+		_, err := master.NewCooldown(time.Now).CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "default-net", EndpointID: "c-gone",
+			EPCommonName: "gone", PodNamespace: "shop", PodUID: "gone", ConfigEP: mastercfg.ConfigEP{Container: "c-gone", Host: "away", IPAddress: "10.128.0.7"}})
+		return err
+	}))
 	w.follow()
 	w.pod("asks", "asks", "node1", asking("10.128.0.6", ""))
 	w.want(map[string]string{"node1/first": "default/default-net/", "node1/asks": "default/default-net/"})
@@ -97,6 +104,7 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 		"nonsense":  {"AddressInvalid", "want an address such as 10.1.2.3", map[string]string{mastercfg.IPv4Annotation: "nonsense"}},
 		"mac":       {"AddressInvalid", "ask for one by " + mastercfg.IPv4Annotation, map[string]string{macAnnotation: "02:02:0a:80:00:05"}},
 		"held":      {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.5"}},
+		"left":      {"AddressInUse", "which pod shop/gone had, that was deleted while node away was away: start the node, or remove it by kubectl delete node away, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.7"}},
 		"asked":     {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.6"}},
 		"reserved":  {"AddressInUse", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.7.4"}},
 		"rate":      {"BandwidthInvalid", "want bits per second such as 10M", map[string]string{ingressAnnotation: "fast"}},

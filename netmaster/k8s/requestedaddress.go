@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -72,6 +73,9 @@ func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at plac
 	switch {
 	case err != nil:
 		return err
+	case taken && p.isDeleted(holder):
+		return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s had, that was deleted while node %s was away: start the node, or remove it by kubectl delete node %s, or let %s ask for another one",
+			pod.Namespace, pod.Name, addr, holder.PodNamespace, holder.EPCommonName, holder.HomingHost, holder.HomingHost, annotation)
 	case taken:
 		return refuse(addressInUse, "pod %s/%s asks for %s, which %s on node %s has: delete that, or let %s ask for another one",
 			pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost, annotation)
@@ -84,6 +88,16 @@ func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at plac
 	}
 	return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s on node %s asks for, too: delete that, or let %s ask for another one",
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
+}
+
+// isDeleted reports whether an endpoint is of a pod that Kubernetes does not have any more. The node of the pod deletes
+// the endpoint, which it cannot while it is away.
+func (p *placer) isDeleted(e mastercfg.CfgEndpointState) bool {
+	if e.PodUID == "" {
+		return false
+	}
+	pod, err := p.pods.Pods(e.PodNamespace).Get(e.EPCommonName)
+	return apierrors.IsNotFound(err) || err == nil && uidOf(pod) != e.PodUID
 }
 
 // networkHasFamily reports whether a network has a subnet of the IP family of an address.

@@ -222,7 +222,8 @@ func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
 
 func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 	if !slices.Equal(ranges, c.kube.ranges) {
-		c.kube.ranges, c.hostDirty = ranges, true
+		c.kube.ranges = ranges
+		c.hostChanges()
 	}
 }
 

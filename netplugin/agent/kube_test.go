@@ -200,7 +200,7 @@ func TestAServiceOfKubernetesWaitsForANetworkOfItsTenant(t *testing.T) {
 	n.del(vrfKey("default")).wantServed("missing-reference")
 }
 
-// The host reaches the ranges of services by its interface among the pods.
+// The host reaches the ranges of services by its interface among the pods, and the switch knows them.
 func TestTheHostIsLedToTheRangesOfServices(t *testing.T) {
 	n := kubeNode(t).
 		put(netKey("contivh1.default"), netValue("default", `,"nwType":"infra"`)).
@@ -211,7 +211,17 @@ func TestTheHostIsLedToTheRangesOfServices(t *testing.T) {
 	if !slices.Contains(got, netip.MustParsePrefix("10.96.0.0/16")) || slices.Contains(got, netip.MustParsePrefix("fd00:96::/108")) != from.Gateway6.IsValid() {
 		t.Errorf("the host reaches %v", got)
 	}
+	served := func() []netip.Prefix {
+		o, _ := n.planner.given[pipeline.Key{Kind: pipeline.KindOutside, ID: OutsideID}].(pipeline.Outside)
+		return o.Ranges
+	}
+	if got := served(); fmt.Sprint(got) != "[10.96.0.0/16 fd00:96::/108]" {
+		t.Errorf("the switch knows the ranges %v", got)
+	}
 	n.del(mastercfg.K8sRangesKey).step()
+	if got := served(); got != nil {
+		t.Errorf("the switch knows the ranges %v", got)
+	}
 	if got := n.cache.reachedFrom(from); slices.Contains(got, netip.MustParsePrefix("10.96.0.0/16")) {
 		t.Errorf("the host reaches %v", got)
 	}

@@ -23,6 +23,7 @@ func (c *cache) wantedOutside() (pipeline.Object, error) {
 		err = fault.New(fault.NotFound, "bridged networks have no way out by the host")
 	}
 	o.Own, o.Led = c.ownNode()
+	o.Ranges = c.kube.ranges
 	o.Entered = c.nodePortsVRF()
 	return o, err
 }

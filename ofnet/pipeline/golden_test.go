@@ -86,9 +86,10 @@ var goldenObjects = []Object{
 	TierRule{ID: "cluster/nobody", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 6, Subjects: []uint16{5}},
 }
 
-// ownedBy returns an Outside with its node set.
+// ownedBy returns an Outside with its node and the ranges of services set.
 func ownedBy(o Outside) Outside {
 	o.Own, o.Led = []netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}, []PortRange{{17, 30053, 30053}}
+	o.Ranges = []netip.Prefix{prefix("10.96.0.0/16"), prefix("fd00:96::/112")}
 	return o
 }
 

@@ -206,13 +206,14 @@ const (
 
 // Outside is the way out of the tenants' networks: a port to the host, which uses private addresses for endpoints.
 type Outside struct {
-	ID      string       // of the port, as an endpoint's
-	MAC     [6]byte      // of the host's end
-	Prefix  netip.Prefix // private IPv4 addresses, 16 bits long
-	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
-	Own     []netip.Addr // InternalIPs of the host in Kubernetes, ascending: isolated endpoints of the node may reach these
-	Led     []PortRange  // but not these ports, which the host forwards to endpoints and services, ascending
-	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several have, and the agent finds the tenant of an ICMP error about an answer
+	ID      string         // of the port, as an endpoint's
+	MAC     [6]byte        // of the host's end
+	Prefix  netip.Prefix   // private IPv4 addresses, 16 bits long
+	Prefix6 netip.Prefix   // private IPv6 addresses, at most 112 bits long; invalid: none
+	Own     []netip.Addr   // InternalIPs of the host in Kubernetes, ascending: isolated endpoints of the node may reach these
+	Led     []PortRange    // but not these ports, which the host forwards to endpoints and services, ascending
+	Ranges  []netip.Prefix // of the addresses of services, ascending
+	Entered uint16         // VRF of the tenant whose services have node ports; 0: none has, or several have, and the agent finds the tenant of an ICMP error about an answer
 }
 
 // Router is the node as one of the external routers, by a port to the host.
@@ -340,7 +341,8 @@ func (r Rule) Equal(other Object) bool { return other == Object(r) }
 // Equal compares all fields, the lists in their order.
 func (o Outside) Equal(other Object) bool {
 	w, ok := other.(Outside)
-	return ok && o.ID == w.ID && o.MAC == w.MAC && o.Prefix == w.Prefix && o.Prefix6 == w.Prefix6 && o.Entered == w.Entered && slices.Equal(o.Own, w.Own) && slices.Equal(o.Led, w.Led)
+	return ok && o.ID == w.ID && o.MAC == w.MAC && o.Prefix == w.Prefix && o.Prefix6 == w.Prefix6 && o.Entered == w.Entered && slices.Equal(o.Own, w.Own) && slices.Equal(o.Led, w.Led) &&
+		slices.Equal(o.Ranges, w.Ranges)
 }
 
 // Equal compares all fields.

@@ -113,6 +113,7 @@ func New(c Config) *Pipeline {
 		stray{},
 		refuse{gateway: c.GatewayMAC, noMeter: !c.hasMeter(PacketRefused.meter())},
 		outside{gateway: c.GatewayMAC, size: size},
+		unserved{},
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},
 		byHost{gateway: c.GatewayMAC},
 		visit{},

@@ -128,6 +128,7 @@ const (
 	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink
 	priorityTooBig  uint16 = 220  // packets that are too big are not forwarded
 	priorityTracked uint16 = 2000 // above all else in FORWARD: to be evaluated by tiers first
+	priorityEnded   uint16 = 2001 // above that: connections to a service that is gone
 	// Rules have priorityRules and twice their own, above all priorities of any earlier layout in their table:
 	// if flows of both are there, these decide (books.go of the programmer).
 	priorityRules uint16 = 300
