@@ -8,7 +8,7 @@ import (
 )
 
 // contenders returns the services that may get or lose an external address because a service has come, gone or changed:
-// others with one of its external addresses and an equal port.
+// others with one of its external addresses and an equal port, or with its ClusterIP, which takes precedence at all ports.
 func (b *balancer) contenders(object any) (services []string) {
 	s, ok := object.(*corev1.Service)
 	if !ok {
@@ -16,12 +16,12 @@ func (b *balancer) contenders(object any) (services []string) {
 	}
 	record, _ := b.recordOf(s)
 	ports := portsOf(record)
-	for _, list := range [][]netip.Addr{record.External, record.LoadBalancers} {
+	for i, list := range [][]netip.Addr{record.Addresses, record.External, record.LoadBalancers} {
 		for _, a := range list {
 			others, _ := b.addressed.ByIndex(addressIndex, a.String()) // its own index
 			for _, object := range others {
 				other := object.(*corev1.Service) // the index has nothing else
-				if (other.Namespace != s.Namespace || other.Name != s.Name) && slices.ContainsFunc(other.Spec.Ports, ports.have) {
+				if (other.Namespace != s.Namespace || other.Name != s.Name) && (i == 0 || slices.ContainsFunc(other.Spec.Ports, ports.have)) {
 					services = append(services, other.Namespace+"/"+other.Name)
 				}
 			}

@@ -56,3 +56,22 @@ func TestAnAddressThatAServiceGivesUpIsTheNextOnesAtOnce(t *testing.T) {
 		t.Errorf("addresses were with their next services after %v", took)
 	}
 }
+
+// A ClusterIP has precedence at any port. Its service may be from before the present ranges of ClusterIPs.
+func TestAnAddressThatWasAClusterIPIsTheNextOnesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.service("blue", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.9"} }, "=80")
+	w.service("other", nil, "=443")
+	w.follow()
+	w.wantExternal("blue", "[203.0.113.9] []")
+	begun := time.Now()
+	w.service("other", func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "203.0.113.9", []string{"203.0.113.9"}
+	}, "=443")
+	w.wantExternal("blue", "[] []")
+	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "other", metav1.DeleteOptions{}))
+	w.wantExternal("blue", "[203.0.113.9] []")
+	if took := time.Since(begun); took > externalAgain/2 {
+		t.Errorf("the address was with its next service after %v", took)
+	}
+}

@@ -68,19 +68,31 @@ type unruled struct {
 
 // MatchConntrackFlow reports whether an entry is one.
 func (u unruled) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	from, to := inet.AddrOf(flow.Forward.SrcIP), inet.AddrOf(flow.Reverse.SrcIP)
+	from, asked, to := inet.AddrOf(flow.Forward.SrcIP), inet.AddrOf(flow.Forward.DstIP), inet.AddrOf(flow.Reverse.SrcIP)
 	switch {
 	case flow.Zone != 0: // of a switch
 		return false
 	case u.private(from):
-		return inet.AddrOf(flow.Reverse.DstIP) == from && !u.isHost(from) && (u.isHost(to) || !u.private(to) && !slices.Contains(u.own, to) && !slices.Contains(u.kept, to))
+		return inet.AddrOf(flow.Reverse.DstIP) == from && !u.isHost(from) && !isElsewhere(from) &&
+			(u.isHost(to) || !u.private(to) && !slices.Contains(u.own, to) && !slices.Contains(u.kept, to))
 	}
-	return u.private(inet.AddrOf(flow.Forward.DstIP)) && !slices.Contains(u.own, from)
+	return u.private(asked) && !slices.Contains(u.own, from) && (u.isHost(asked) || !isElsewhere(asked))
 }
 
 // private reports whether an address is one that the host knows endpoints by, or its own or another one among these.
 func (u unruled) private(a netip.Addr) bool {
 	return slices.ContainsFunc(u.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// isElsewhere reports whether the host reaches a private address by another interface than endpoints: other software, such
+// as a VPN, may have taken a part of the private subnet.
+func isElsewhere(private netip.Addr) bool {
+	by, err := netlink.RouteGetWithOptions(private.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
+	if err != nil || len(by) == 0 || inet.PrefixOf(by[0].Dst).Bits() <= 0 { // not reached, or by a default route
+		return false
+	}
+	link, err := netlink.LinkByIndex(by[0].LinkIndex)
+	return err == nil && link.Attrs().Name != outsideLink
 }
 
 // isHost reports whether an address is that of the host at the egress interface.

@@ -14,8 +14,11 @@ import (
 // tracked without a translation, for as long as they go on sending.
 func TestWhatBeganWithoutTheRulesIsForgotten(t *testing.T) {
 	testkit.NeedsMachine(t)
-	t.Cleanup(func() { run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo; conntrack -F 2>/dev/null") })
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; ip addr del 192.0.2.1/32 dev lo; ip link del vpn; conntrack -F 2>/dev/null")
+	})
 	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo
+ip link add vpn type veth peer name far; ip link set far up; ip addr add 172.19.77.1/24 dev vpn; ip link set vpn up
 nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }; add rule inet t c ct state new counter'`)
 	m := New(Config{})
 	served := netip.MustParseAddr("203.0.113.80")
@@ -47,6 +50,8 @@ now 172.19.0.6 172.19.255.254 172.19.255.254 1011
 now 172.19.255.254 203.0.113.80 203.0.113.80 1012
 now 198.51.100.9 172.19.0.6 172.19.0.6 1013
 now 192.0.2.1 172.19.0.6 172.19.0.6 1014
+now 198.51.100.9 172.19.77.6 172.19.77.6 1015
+now 172.19.77.6 198.51.100.9 198.51.100.9 1016
 now fd63:6f6e:7469:7601::6 2001:db8::9 2001:db8::9 1009
 now 172.19.0.6 198.51.100.9 198.51.100.9 1010 "" tcp --state SYN_SENT`)
 	}
@@ -66,6 +71,8 @@ now 172.19.0.6 198.51.100.9 198.51.100.9 1010 "" tcp --state SYN_SENT`)
 		"src=172.19.255.254 dst=203.0.113.80 sport=5353 dport=1012": true,  // of the host
 		"src=198.51.100.9 dst=172.19.0.6 sport=5353 dport=1013":     false, // begun from outside
 		"src=192.0.2.1 dst=172.19.0.6 sport=5353 dport=1014":        true,  // by the host
+		"src=198.51.100.9 dst=172.19.77.6 sport=5353 dport=1015":    true,  // at what the host reaches by another interface
+		"src=172.19.77.6 dst=198.51.100.9 sport=5353 dport=1016":    true,  // by that
 		"src=172.18.0.6 dst=198.51.100.9 sport=5353 dport=1008":     true,  // of others
 	}
 	before := round()

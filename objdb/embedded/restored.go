@@ -37,15 +37,19 @@ type restoredLog struct {
 }
 
 // completeRestored does what the tools leave out that restore a member from a backup.
-func completeRestored(dir string) error {
+func completeRestored(dir string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil { // as in startEtcd
+			err = fault.New(fault.Unavailable, "etcd data directory %s, restored from a backup: its database cannot be read: %v", dir, cause)
+		}
+	}()
 	log := readRestored(dir)
 	if log == nil {
 		return nil
 	}
 	db := filepath.Join(dir, "member", "snap", "db")
-	err := log.writeMembers(db)
-	if err == nil {
-		err = log.nameCluster(db)
+	if err = log.nameCluster(db); err == nil { // first: it says what is wrong with the database
+		err = log.writeMembers(db)
 	}
 	if err != nil {
 		return fault.New(fault.Unavailable, "etcd data directory %s, restored from a backup: %w", dir, err)

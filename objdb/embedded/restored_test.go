@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,4 +136,23 @@ func TestMembersRestoredFromDifferentBackupsDoNotBelieveEachOther(t *testing.T) 
 	c.restore(t, "c", newer) // as it is told, though late: what was written since is missing there
 	c.start(t, "c")
 	has(t, connect(t, c.cfgs["c"].ClientURL), "/x/a", "new")
+}
+
+// Without that, the process ends with a Go trace.
+func TestARestoredMemberWithADamagedDatabaseIsRefused(t *testing.T) {
+	c, _ := grownTrio(t)
+	backup := c.backup(t)
+	c.stop(t)
+	c.restore(t, "a", backup)
+	file, err := os.OpenFile(filepath.Join(c.cfgs["a"].Dir, "member", "snap", "db"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(make([]byte, 8192), 0) // both descriptions
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := embedded.Start(within(time.Second), c.cfgs["a"]); err == nil || !strings.Contains(err.Error(), "invalid database") {
+		t.Errorf("%v, %v", s, err)
+	}
 }
