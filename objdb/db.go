@@ -51,6 +51,8 @@ type DB struct {
 	route    *route                   // nil: all endpoints are used in turn
 	at       atomic.Pointer[[]string] // the endpoints
 
+	unreadable sync.Map // by name of a service: *logging.Trouble about entries that are skipped
+
 	ctx  context.Context // ends with the connection
 	stop context.CancelFunc
 	busy sync.WaitGroup
