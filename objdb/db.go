@@ -51,6 +51,8 @@ type DB struct {
 	route    *route                   // nil: all endpoints are used in turn
 	at       atomic.Pointer[[]string] // the endpoints
 
+	unreadable sync.Map // by name of a service: *logging.Trouble about entries that are skipped
+
 	ctx  context.Context // ends with the connection
 	stop context.CancelFunc
 	busy sync.WaitGroup
@@ -94,19 +96,26 @@ func Open(cfg Config) (*DB, error) {
 		db.route = newRoute()
 		options = append(options, db.route.options()...)
 	}
-	db.dial = func() (*clientv3.Client, error) {
-		return clientv3.New(clientv3.Config{
+	settings := func() clientv3.Config {
+		return clientv3.Config{
 			Context:              background,
 			Endpoints:            db.Endpoints(),
 			TLS:                  tlsConfig,
-			Username:             cfg.User,
-			Password:             cfg.Password,
 			DialTimeout:          cfg.DialTimeout,
 			DialKeepAliveTime:    pingAfter,
 			DialKeepAliveTimeout: pingTimeout,
 			DialOptions:          options,
 			Logger:               zap.NewNop(), // errors are returned and logged by us
-		})
+		}
+	}
+	db.dial = func() (*clientv3.Client, error) {
+		set := settings()
+		set.Username, set.Password = cfg.User, cfg.Password
+		client, err := clientv3.New(set)
+		if err == nil && cfg.User != "" {
+			client.Auth = authenticator{client.Auth, func() (*clientv3.Client, error) { return clientv3.New(settings()) }}
+		}
+		return client, err
 	}
 	// With a password, creating the client needs an authentication by
 	// the store; without one nothing is sent before the first request.

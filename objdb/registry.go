@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -332,20 +333,33 @@ func hostname(value []byte) string {
 	return s.Hostname
 }
 
-// Services lists the registered instances of a service. Corrupt entries are logged and left out.
+// Services lists the registered instances of a service. Entries that are corrupt, or name no address, are logged at
+// intervals and left out.
 func (db *DB) Services(ctx context.Context, name string) ([]Service, error) {
 	kvs, _, err := db.List(ctx, ServicePrefix+name+"/")
 	if err != nil {
 		return nil, err
 	}
 	services := make([]Service, 0, len(kvs))
+	var corrupt []error
 	for _, kv := range kvs {
 		var s Service
-		if err := json.Unmarshal(kv.Value, &s); err != nil {
-			db.log.WithField("key", kv.Key).WithError(err).Error("corrupt service entry skipped")
+		err := json.Unmarshal(kv.Value, &s)
+		if err == nil && s.HostAddr == "" {
+			err = errNoAddress
+		}
+		if err != nil {
+			corrupt = append(corrupt, fmt.Errorf("%s: %w", kv.Key, err))
 			continue
 		}
 		services = append(services, s)
 	}
+	if err := errors.Join(corrupt...); err != nil {
+		if trouble, _ := db.unreadable.LoadOrStore(name, new(logging.Trouble)); trouble.(*logging.Trouble).IsNews(err, time.Now()) {
+			db.log.WithError(err).Error("corrupt service entries skipped")
+		}
+	}
 	return services, nil
 }
+
+var errNoAddress = errors.New("it names no address")

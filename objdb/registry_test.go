@@ -223,11 +223,21 @@ func TestWhoGetsNoLeaseIsRefused(t *testing.T) {
 }
 
 func TestCorruptEntriesAreLeftOut(t *testing.T) {
-	db := newDB(t)
+	log, told := testkit.Recorded()
+	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Log: log})
 	put(t, db, ServicePrefix+"netmaster/bad:1", "{")
+	put(t, db, ServicePrefix+"netmaster/empty:1", "{}")
 	put(t, db, ServicePrefix+"netmaster.rpc/10.1.1.1:1", `{"ServiceName":"netmaster.rpc"}`)
 	register(t, db, 10*time.Second, master("leader"))
 	announced(t, db, "netmaster", master("leader"))
+	for range 3 { // as status and checks do
+		if _, err := db.Services(t.Context(), "netmaster"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := told.String(); strings.Count(text, "skipped") != 1 || !strings.Contains(text, "netmaster/bad:1") || !strings.Contains(text, "netmaster/empty:1") {
+		t.Errorf("the log: %s", text)
+	}
 	if _, err := db.Register(context.Background(), time.Millisecond); !fault.Is(err, fault.Invalid) {
 		t.Errorf("TTL of a millisecond: %v", err)
 	}

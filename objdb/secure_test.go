@@ -150,22 +150,7 @@ func TestAnotherAuthorityIsTrustedWithoutARestart(t *testing.T) {
 func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	admin, ctx := open(t, Config{Endpoints: []string{p.URL}}), context.Background()
-	client, err := admin.Client(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.UserAdd(ctx, "root", "secret"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.RoleAdd(ctx, "root"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.UserGrantRole(ctx, "root", "root"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.AuthEnable(ctx); err != nil {
-		t.Fatal(err)
-	}
+	enableUsers(t, admin)
 
 	p.Kill() // a user and a password must not make Open wait for the store
 	db := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "secret", DialTimeout: time.Second})
@@ -181,5 +166,61 @@ func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
 	}
 	if err := admin.Ping(ctx); !fault.Is(err, fault.Denied) {
 		t.Errorf("no user: %v", err)
+	}
+}
+
+// enableUsers makes a store take only the user root with the password secret.
+func enableUsers(t *testing.T, admin *DB) {
+	t.Helper()
+	client, err := admin.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UserAdd(t.Context(), "root", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RoleAdd(t.Context(), "root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.UserGrantRole(t.Context(), "root", "root"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.AuthEnable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tokens end with the process of the store, when they expire and when the password is set, even to the same one.
+func TestAUserWhoseTokenEndsGetsAnotherOne(t *testing.T) {
+	p := testetcd.NewProcess(t)
+	enableUsers(t, open(t, Config{Endpoints: []string{p.URL}}))
+	for name, oneAtATime := range map[string]bool{"all": false, "one": true} {
+		cfg := Config{Endpoints: []string{p.URL}, User: "root", Password: "secret"}
+		setter := open(t, cfg)
+		cfg.OneAtATime = oneAtATime
+		db := open(t, cfg)
+		key := "/m/" + name
+		for _, user := range []*DB{setter, db} {
+			testkit.Eventually(t, time.Minute, "user gets in", func() bool { return user.Ping(t.Context()) == nil })
+		}
+		put(t, db, key, "1")
+		reads := func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := db.Get(ctx, key)
+			return err == nil
+		}
+		client, err := setter.Client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.UserChangePassword(t.Context(), "root", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, time.Minute, "it reads after the password was set", reads)
+		p.Kill()
+		p.Start()
+		testkit.Eventually(t, time.Minute, "it reads after a restart of the store", reads)
+		put(t, db, key, "2")
 	}
 }

@@ -76,12 +76,18 @@ func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
 // readyz succeeds when requests are answered, by this netmaster or through it, and the next netmaster may be restarted.
 func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 	is := "leader"
-	if f.leading() == nil {
-		holder, err := f.proxy.leader.address(r.Context())
-		if err != nil {
-			http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
+	holder, err := f.proxy.leader.address(r.Context())
+	switch leads := f.leading() != nil; {
+	case leads && err != nil:
+		http.Error(w, "leader, the store does not answer it: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	case err != nil:
+		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	case !leads && holder == f.proxy.self: // as after a restore, until the lease of the backup has ended
+		http.Error(w, "follower, the store names this netmaster as the leader, which it is not, or not yet", http.StatusServiceUnavailable)
+		return
+	case !leads:
 		if f.mode() == "" {
 			http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A leader that the network has cut off answers nothing. Another one leads within its lease; a client would wait for a
@@ -82,6 +83,48 @@ func TestAFollowerThatDoesNotReachTheLeaderIsNotReady(t *testing.T) {
 	stop()
 	asking.Wait()
 	if text := told.String(); strings.Count(text, "does not answer this netmaster") != 1 {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+// The store refuses a leader, whose lease it goes on to renew, when its user has lost rights or has another password.
+func TestANetmasterThatTheStoreRefusesIsNotReadyAndSaysSo(t *testing.T) {
+	log, told := testkit.Recorded()
+	var refusal atomic.Pointer[error]
+	self := "127.0.0.1:1"
+	p := newProxy(holder(func() (string, error) {
+		if err := refusal.Load(); err != nil {
+			return "", *err
+		}
+		return self, nil
+	}), self, new(certificates), log)
+	p.silence.every = 10 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	becomes := func(code int, text string) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, text, func() bool {
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			return w.Code == code && strings.Contains(w.Body.String(), text)
+		})
+	}
+	becomes(http.StatusServiceUnavailable, "the store names this netmaster as the leader")
+	f.lead(http.NotFoundHandler())
+	becomes(http.StatusOK, "leader")
+	var asking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
+	var denied error = fault.New(fault.Denied, "permission denied")
+	refusal.Store(&denied)
+	becomes(http.StatusServiceUnavailable, "leader, the store does not answer it: permission denied")
+	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store refuses this netmaster") })
+	refusal.Store(nil)
+	becomes(http.StatusOK, "leader")
+	stop()
+	asking.Wait()
+	if text := told.String(); strings.Count(text, "refuses this netmaster") != 1 {
 		t.Errorf("the log: %s", text)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 )
 
 const (
@@ -66,21 +68,23 @@ func (s *silence) of(leader string) error {
 	return fmt.Errorf("it has not answered for %s: %w", time.Since(s.since).Round(time.Second), s.cause)
 }
 
-// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients.
+// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. It logs
+// that the store refuses this netmaster, as when its user has lost rights or has another password.
 func (f *front) askLeader(ctx context.Context) {
 	again := time.NewTicker(f.proxy.silence.every)
 	defer again.Stop()
+	var refused logging.Trouble // a repeated error is logged at intervals
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
 		}
-		if f.leading() != nil {
-			continue
-		}
 		leader, err := f.proxy.leader.address(ctx)
-		if err != nil {
+		if fault.Is(err, fault.Denied) && refused.IsNews(err, time.Now()) {
+			f.proxy.silence.log.WithError(err).Error("the store refuses this netmaster")
+		}
+		if err != nil || f.leading() != nil {
 			continue // readyz says so itself
 		}
 		if err = f.proxy.ask(ctx); ctx.Err() == nil {

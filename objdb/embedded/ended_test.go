@@ -2,11 +2,27 @@ package embedded
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testkit"
 )
+
+func TestAMemberThatIsStoppedWarnsOfNothing(t *testing.T) {
+	log, told := testkit.Recorded()
+	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), NoFsync: true, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := told.String()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimPrefix(told.String(), started); strings.Contains(got, "level=warning") || strings.Contains(got, "level=error") {
+		t.Errorf("it says: %s", got)
+	}
+}
 
 // The behaviour of a removed member on its removal, without the seconds that etcd waits before it accepts a
 // removal.

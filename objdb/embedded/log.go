@@ -29,6 +29,10 @@ var levels = map[zapcore.Level]logrus.Level{
 	zapcore.FatalLevel:  logrus.ErrorLevel,
 }
 
+// servingEnded begins the message about a listener that does not serve any more, which etcd logs for each one when it
+// is closed. If etcd is not being closed, the error comes from its Err as well.
+const servingEnded = "setting up serving from embedded etcd failed"
+
 // bridge is a zap core that writes to logrus.
 type bridge struct {
 	to        *logrus.Entry
@@ -55,6 +59,8 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	switch {
 	case strings.Contains(e.Message, otherCluster):
 		b.strangers.tell(b.to, plain(fields))
+	case strings.HasPrefix(e.Message, servingEnded):
+		b.to.WithFields(plain(fields)).Debug(e.Message)
 	case b.to.Logger.IsLevelEnabled(levels[e.Level]):
 		b.to.WithFields(plain(fields)).Log(levels[e.Level], e.Message)
 	}
