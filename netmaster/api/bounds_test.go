@@ -66,6 +66,23 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, `,"nodePorts":["30080:80:TCP"]`), 403, "")
 }
 
+// The id of a network of another tenant may be that of a tenant's own: the names of endpoints that are left of it were told.
+func TestEndpointsOfADeletedNetworkAreNamedToOperatorsOnly(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	op := b.user("op", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
+	b.want(op, "POST", "tenants/b.blue", `{"tenantName":"b.blue"}`, 200, "")
+	b.want(op, "POST", "networks/b.blue:a", `{"tenantName":"b.blue","networkName":"a","nwType":"infra","encap":"vxlan","subnet":"10.8.0.0/24"}`, 200, "")
+	b.want("proven:root", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"b.blue","NetworkName":"a","ConfigEP":{"Container":"h1","Host":"h1"}}`, 200, "10.8.")
+	b.want(op, "DELETE", "networks/b.blue:a", "", 200, "")
+	for token, told := range map[string]bool{ann: false, op: true} {
+		code, answer, _ := b.do("POST", "networks/blue:a.b", `{"tenantName":"blue","networkName":"a.b","encap":"vxlan","subnet":"10.9.0.0/24"}`, auth.TokenHeader, token, "Accept", fault.ProblemType)
+		if code != 409 || !strings.Contains(answer, "of a deleted network") || strings.Contains(answer, "h1") != told {
+			t.Errorf("names of endpoints, want %v: %d %s", told, code, answer)
+		}
+	}
+}
+
 // Hosts get routes to the networks of a tenant with the network contivh1: a tenant's admin could cut them off from
 // other destinations, such as their name servers.
 func TestWhoAdministersATenantGivesHostsNoRoutes(t *testing.T) {

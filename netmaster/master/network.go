@@ -49,13 +49,18 @@ func composedIDFree(r ledger.Reader, id string) error {
 
 // NetworkVacated returns an error for a new network while endpoints of a deleted one of its name
 // still exist: an infra network is deleted before its endpoints, which hosts release one by one. The
-// new network would assign their addresses again.
-func NetworkVacated(r ledger.Reader, id string) error {
+// new network would assign their addresses again. With names the error has those of endpoints, which may be another
+// tenant's (see composedIDFree).
+func NetworkVacated(r ledger.Reader, id string, names bool) error {
 	left := EndpointKeys(r, id)
 	if len(left) == 0 {
 		return nil
 	}
-	return fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left)).WithDetails(EndpointsIn(r, id)...)
+	err := fault.New(fault.InUse, "network id %s is in use by %d endpoints of a deleted network", id, len(left))
+	if !names {
+		return err
+	}
+	return err.WithDetails(named(left)...)
 }
 
 // RemoveNetwork deletes a network's record, with the counters and holds of its addresses. Endpoints

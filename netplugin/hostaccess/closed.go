@@ -112,8 +112,11 @@ func (c Closed) rulesHere() chain {
 }
 
 // rulesThere returns the rules for the known addresses of other machines. In a bridged infra network, endpoints
-// reach the host's interface, and the host forwards packets for other machines.
+// reach the host's interface, and the host forwards packets for other machines. If other software masquerades these, it
+// retains their ports: see masqueradePorts.
 func (c Closed) rulesThere() chain {
+	const takesNone = "endpoints take no port of this host where others masquerade"
+	fromInfra := knftables.Concat("iifgroup", infraGroup, "ct direction original")
 	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), c.tooBig(), []rule{
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
@@ -124,5 +127,8 @@ func (c Closed) rulesThere() chain {
 		{knftables.Concat("ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 		{knftables.Concat("ip daddr . tcp dport @"+setAgents, "drop"), "agents of other nodes"},
 		{knftables.Concat("ip6 daddr . tcp dport @"+setAgents6, "drop"), "agents of other nodes"},
+		{knftables.Concat(fromInfra, "udp sport", c.VXLANPort, "drop"), takesNone},
+		{knftables.Concat(fromInfra, "udp sport", foreignTunnels, "drop"), takesNone},
+		{knftables.Concat(fromInfra, "tcp sport @"+setPorts, "drop"), takesNone},
 	})}.fromAllEndpoints()
 }

@@ -16,8 +16,8 @@ import (
 // networks, such as the API server's, the packet leaves by another link, where that source has no route back. So
 // it is masqueraded.
 //
-// Endpoints of other tenants, which come by the way out, do not reach the host at its addresses in infra networks:
-// services that listen only there are for the tenant of the network.
+// Endpoints of other tenants, which come by the way out or by a bridged infra network of their own, do not reach the host
+// at its addresses in infra networks: services that listen only there are for the tenant of the network.
 
 // Sets of the host's own addresses in infra networks. That of IPv6 has a 6 at the end.
 const setInfraOwn = "infra-own"
@@ -48,24 +48,42 @@ func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
 		return t
 	}
 	hide := chain{name: "infra-hide", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: hidePriority}
-	guard := chain{name: "infra-own-guard", kind: knftables.FilterType, hook: knftables.InputHook, priority: knftables.FilterPriority}
 	for _, p := range o.Prefixes() {
-		addresses := set{name: setInfraOwn + suffix(p), kind: addressKind(p)}
+		hide.rules = append(hide.rules, rule{
+			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+setInfraOwn+suffix(p), "ct status dnat", "masquerade"),
+			comment: "by other links the host is known by another address",
+		})
+	}
+	t = t.withInfraGuard(own, o.Prefixes())
+	t.chains = append(t.chains, hide)
+	return t
+}
+
+// withInfraGuard adds the rules that keep endpoints from these addresses, unless they are in that network, and endpoints of
+// infra networks from the host's private addresses.
+func (t table) withInfraGuard(own infraSources, private []netip.Prefix) table {
+	const notHere = "fib daddr . iif type != local ct direction original drop" // answers to what the host has asked by that address pass
+	guard := chain{name: "infra-own-guard", kind: knftables.FilterType, hook: knftables.InputHook, priority: knftables.FilterPriority}
+	t.sets = slices.Clone(t.sets)
+	for _, family := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
+		addresses := set{name: setInfraOwn + suffix(family), kind: addressKind(family)}
 		for _, a := range own {
-			if a.Is4() == p.Addr().Is4() {
+			if a.Is4() == family.Addr().Is4() {
 				addresses.elements = append(addresses.elements, a.String())
 			}
 		}
-		t.sets = append(slices.Clone(t.sets), addresses)
-		hide.rules = append(hide.rules, rule{
-			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+addresses.name, "ct status dnat", "masquerade"),
-			comment: "by other links the host is known by another address",
-		})
-		guard.rules = append(guard.rules, rule{ // answers to what the host has asked by that address pass
-			text:    knftables.Concat(version(p), "daddr @"+addresses.name, "ct direction original drop"),
+		t.sets = append(t.sets, addresses)
+		guard.rules = append(guard.rules, rule{
+			text:    knftables.Concat(version(family), "daddr @"+addresses.name, notHere),
 			comment: "no way to the host's addresses in infra networks",
 		})
 	}
-	t.chains = append(slices.Clone(t.chains), hide, guard.fromEndpoints())
+	for _, p := range private {
+		guard.rules = append(guard.rules, rule{
+			text:    knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost), notHere),
+			comment: "no endpoint of an infra network reaches the host's private address",
+		})
+	}
+	t.chains = append(slices.Clone(t.chains), guard.fromAllEndpoints())
 	return t
 }

@@ -82,3 +82,50 @@ nft add rule inet seen in iifname contivh0 ip6 daddr 2001:db8:9::1 udp dport 7 c
 		t.Errorf("an endpoint reaches the host's address in an infra network:\n%s", got)
 	}
 }
+
+// An endpoint of a bridged infra network sent to services that the host has at its address in an infra network of another
+// tenant, or at its private address. It was not answered, but datagrams need no answer.
+func TestAnInfraNetworkLeadsToNoAddressOfTheHostInAnother(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world, infra := fakenode.NewNamespace(t), fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() {
+		run(t, "ip link del contivh0; ip link del world; ip link del contivh1; ip link del another; nft flush ruleset")
+	})
+	run(t, "set -- "+inside+" "+world+shareTopology+"\nset -- "+infra+atInfra+`
+ip link add another type bridge; ip link set another group 194 up
+ip addr add 198.18.8.1/24 dev another; ip addr add 2001:db8:8::1/64 dev another nodad
+for to in 198.18.8.1 172.19.255.254; do nft add rule inet seen in iifname contivh1 ip daddr $to udp dport 7 counter; done
+for to in 2001:db8:8::1 fd63:6f6e:7469:7601::fffe; do nft add rule inet seen in iifname contivh1 ip6 daddr $to udp dport 7 counter; done
+nft add rule inet seen in iifname contivh1 ip daddr 198.18.9.1 udp dport 7 counter
+nft add rule inet seen in iifname contivh1 ip6 daddr 2001:db8:9::1 udp dport 7 counter`)
+	own := infraSourcesOf([]agent.HostNetwork{
+		{Endpoint: &mastercfg.CfgEndpointState{IPAddress: "198.18.9.1", IPv6Address: "2001:db8:9::1"}},
+		{Endpoint: &mastercfg.CfgEndpointState{IPAddress: "198.18.8.1", IPv6Address: "2001:db8:8::1"}},
+	})
+	for i, v := range []struct {
+		table  table
+		closed []string
+	}{
+		{tableForInfra(closed, 2000).withInfraGuard(own, nil), []string{"198.18.8.1", "2001:db8:8::1"}},
+		{tableFor(wayOut, closed, "inb01", 2000).withInfraSources(own, wayOut), []string{"198.18.8.1", "2001:db8:8::1", "172.19.255.254", "fd63:6f6e:7469:7601::fffe"}},
+	} {
+		if err := new(rules).apply(t.Context(), v.table); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range append(v.closed, "198.18.9.1", "2001:db8:9::1") { // the last two behind the others
+			source := map[bool]string{true: "2001:db8:9::3", false: "198.18.9.3"}[strings.Contains(to, ":")]
+			python(t, infra, from, source, to)
+		}
+		seen := func(to string) string { return run(t, "nft list chain inet seen in | grep 'daddr "+to+" '") }
+		for _, to := range []string{"198.18.9.1", "2001:db8:9::1"} {
+			testkit.Eventually(t, time.Minute, "a datagram to the host in the network itself, "+to, func() bool {
+				return strings.Contains(seen(to), fmt.Sprintf("packets %d ", i+1))
+			})
+		}
+		for _, to := range v.closed {
+			if got := seen(to); !strings.Contains(got, "packets 0 ") {
+				t.Errorf("an endpoint of an infra network reaches the host at %s:\n%s", to, got)
+			}
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) err
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
 	m.readStores(ctx)
 	m.closes = true
-	return m.rules.apply(ctx, tableForInfra(m.readClosed(access), share()))
+	return m.rules.apply(ctx, tableForInfra(m.readClosed(access), share()).withInfraGuard(infraSourcesOf(access.Networks), nil))
 }
 
 // closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier

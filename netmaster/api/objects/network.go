@@ -40,7 +40,11 @@ func createNetwork(c *Change, n *contivmodel.Network) error {
 		return fault.New(fault.Conflict, "EndpointGroup %s conflicts with the network name", n.NetworkName).
 			WithDetails("endpointGroup " + n.ModelKey())
 	}
-	if err := master.NetworkVacated(c, mastercfg.NetworkID(n.TenantName, n.NetworkName)); err != nil {
+	bounded, err := c.ofTenants()
+	if err != nil {
+		return err
+	}
+	if err := master.NetworkVacated(c, mastercfg.NetworkID(n.TenantName, n.NetworkName), !bounded); err != nil {
 		return err
 	}
 	if err := master.DeriveNetwork(c.Tx, n); err != nil {
