@@ -97,11 +97,11 @@ func (w wantedLink) find(port drivers.Port) (netlink.Link, error) {
 // know it by that name. A missing link is not an error here.
 func regain(port drivers.Port, name string) (changed bool, err error) {
 	inSwitch, err := netlink.LinkByName(port.HostLink)
-	if err != nil {
+	if err != nil || inSwitch.Attrs().NetNsID >= 0 { // its other end is in another namespace
 		return false, nil
 	}
 	link, err := netlink.LinkByIndex(inSwitch.Attrs().ParentIndex)
-	if err != nil || link.Type() != "veth" || link.Attrs().ParentIndex != inSwitch.Attrs().Index { // it may be in another namespace
+	if err != nil || link.Type() != "veth" || link.Attrs().ParentIndex != inSwitch.Attrs().Index {
 		return false, nil
 	}
 	has := link.Attrs().Name
