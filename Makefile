@@ -34,7 +34,7 @@ PEER_PACKAGES  := ovn-central ovn-host
 # are run, a store, and what the suites run in pods.
 K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl
 
-# A test that hangs is a failure. The longest package takes seven minutes of the suite's fourteen in a slow hour
+# A test that hangs is a failure. The longest package takes seven minutes in a slow hour
 # of our machine; in others it has twice the speed. Many tests mostly wait
 # for timers of stores and switches: hence more of them at once than there are processors.
 TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
@@ -42,14 +42,15 @@ TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
 export GORACE ?= atexit_sleep_ms=0
 
 # Stories of whole clusters. Most count datagrams, which switches in user space lose that do not get to read their
-# ports: no other test runs beside them.
-STORIES := ./test/e2e ./test/history
-COMPILE := go list -race -test -deps -export
+# ports: no other test runs beside them. The tests of switches follow them, as they take six minutes of processor time.
+STORIES  := ./test/e2e ./test/history
+SWITCHES := ./ofnet/pipeline ./drivers/ovsd ./drivers/uplink
+COMPILE  := go list -race -test -deps -export
 
 # They take longest and begin first, so that the others do not end long before them. Some mostly wait, some compute:
 # beside each other they leave no processor idle.
-LONGEST := ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./drivers/ovsd ./objdb ./cmd/netmaster ./netmaster/daemon \
-           ./drivers/uplink ./objdb/mirror ./objdb/embedded ./netctl ./mgmtfn/k8splugin ./netmaster/k8s ./netplugin/bgp ./objdb/space
+LONGEST := ./objdb/ledger ./netmaster/api ./netplugin/hostaccess ./objdb ./cmd/netmaster ./netmaster/daemon ./objdb/mirror \
+           ./objdb/embedded ./netctl ./mgmtfn/k8splugin ./netmaster/k8s ./netplugin/bgp ./objdb/space
 
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
@@ -87,12 +88,13 @@ unit: ## run the tests that need neither root nor packages; a minute at most
 	@$(PLAIN) go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
 
 test: deps build-test lint ## install what is needed, lint and run every test but those of the targets e2e...
-	@tests="$(LONGEST) $$(go list ./... | grep -vE '/test/(e2e|history)$$')"; \
+	@tests="$(LONGEST) $$(go list ./... | grep -vE '/(test/(e2e|history)|ofnet/pipeline|drivers/(ovsd|uplink))$$')"; \
 	$(COMPILE) $$tests > /dev/null && go test $(TESTFLAGS) -vet=off $$tests
 
-e2e: deps build-test ## run the stories of whole clusters, in six minutes
-	@$(COMPILE) $(STORIES) > /dev/null
+e2e: deps build-test ## run the stories of whole clusters, and the tests of switches; fifteen minutes
+	@$(COMPILE) $(STORIES) $(SWITCHES) > /dev/null
 	@go test $(TESTFLAGS) -vet=off -p 1 $(STORIES)
+	@go test $(TESTFLAGS) -vet=off $(SWITCHES)
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
