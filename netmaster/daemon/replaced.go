@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -19,39 +19,42 @@ var errReplaced = errors.New("it was replaced before it answered; what it was as
 // answers nothing, and its connections do not end. answered has to be called when the answer begins or fails; it returns
 // errReplaced if the request was given up.
 func (p *proxy) whileItLeads(r *http.Request, leader string) (during *http.Request, answered func() error) {
-	ctx, giveUp := context.WithCancel(r.Context())
-	var decided atomic.Bool
-	ended := make(chan struct{})
-	go func() {
-		look := time.NewTicker(holderAge)
-		defer look.Stop()
-		last := time.Now() // when it led
-		for {
-			select {
-			case <-ended:
-				return // ctx goes on with the answer, and ends with that of r
-			case <-ctx.Done():
-				giveUp()
-				return
-			case <-look.C:
-			}
-			now, err := p.leader.address(ctx)
-			switch {
-			case err != nil || now == leader:
-				last = time.Now()
-			case time.Since(last) >= replacedFor:
-				if decided.CompareAndSwap(false, true) {
-					giveUp()
-				}
-				return
-			}
+	ctx, giveUp := context.WithCancel(r.Context()) // it goes on with the answer, and ends with the context of r
+	looking, stop := context.WithCancel(r.Context())
+	var replaced bool
+	var look sync.WaitGroup
+	look.Go(func() {
+		if replaced = p.awaitReplaced(looking, leader); replaced {
+			giveUp()
 		}
-	}()
+	})
 	return r.WithContext(ctx), func() error {
-		close(ended)
-		if !decided.CompareAndSwap(false, true) {
+		stop()
+		look.Wait()
+		if replaced {
 			return errReplaced
 		}
 		return nil
+	}
+}
+
+// awaitReplaced returns true when another netmaster has led for replacedFor, and false when ctx ends first.
+func (p *proxy) awaitReplaced(ctx context.Context, leader string) bool {
+	again := time.NewTicker(holderAge)
+	defer again.Stop()
+	last := time.Now() // when it led
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-again.C:
+		}
+		now, err := p.leader.address(ctx)
+		switch {
+		case err != nil || now == leader:
+			last = time.Now()
+		case time.Since(last) >= replacedFor:
+			return true
+		}
 	}
 }
