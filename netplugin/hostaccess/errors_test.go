@@ -231,22 +231,7 @@ done`)
 	} {
 		server := datagrams(t, world, v.server, port)
 		for _, client := range []*net.UDPConn{datagrams(t, inside, v.pod, 0), datagrams(t, "/proc/thread-self/ns/net", v.host, 0)} {
-			if _, err := client.WriteTo([]byte("hello"), server.LocalAddr()); err != nil {
-				t.Fatal(err)
-			}
-			_, from, err := server.ReadFrom(make([]byte, 16))
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := from.(*net.UDPAddr).Port
-			python(t, inside, tooBig, v.host, v.server, at, port)
-			if _, err := server.WriteTo([]byte("hello"), from); err != nil {
-				t.Fatal(err)
-			}
-			python(t, inside, tooBig, v.host, v.server, at, port) // it is answered by now
-			if _, _, err := client.ReadFrom(make([]byte, 16)); err != nil {
-				t.Errorf("%s: what it was answered: %v", client.LocalAddr(), err)
-			}
+			exchange(t, client, server, func(at int) { python(t, inside, tooBig, v.host, v.server, at, port) })
 		}
 		if got := run(t, "ip route get "+v.server); strings.Contains(got, "mtu") {
 			t.Errorf("an endpoint has made the packets of the host small: %s", got)
@@ -256,6 +241,27 @@ done`)
 		if got := run(t, "nft list chain inet seen "+chain); strings.Count(got, "packets 0 ") != 2 {
 			t.Errorf("errors about what others were sent:\n%s", got)
 		}
+	}
+}
+
+// exchange sends a server a datagram and has it answered. What happens before and after the answer, with the port from
+// which the server was asked, must not keep the client from reading it.
+func exchange(t *testing.T, client, server *net.UDPConn, meanwhile func(at int)) {
+	t.Helper()
+	if _, err := client.WriteTo([]byte("hello"), server.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	_, from, err := server.ReadFrom(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanwhile(from.(*net.UDPAddr).Port)
+	if _, err := server.WriteTo([]byte("hello"), from); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile(from.(*net.UDPAddr).Port)
+	if _, _, err := client.ReadFrom(make([]byte, 16)); err != nil {
+		t.Errorf("%s: what it was answered: %v", client.LocalAddr(), err)
 	}
 }
 

@@ -47,25 +47,12 @@ done`)
 		server := datagrams(t, world, v.server, port)
 		hosts, pods := datagrams(t, "/proc/thread-self/ns/net", v.host, 0), datagrams(t, inside, v.pod, 0)
 		for _, client := range []*net.UDPConn{hosts, pods} {
-			if _, err := client.WriteTo([]byte("hello"), server.LocalAddr()); err != nil {
-				t.Fatal(err)
-			}
-			_, from, err := server.ReadFrom(make([]byte, 16))
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := from.(*net.UDPAddr).Port
-			python(t, infra, tooBig, v.host, v.server, at, port)
-			if client == pods {
-				python(t, infra, tooBig, v.server, v.host, port, at) // to the server, about its answers
-			}
-			if _, err := server.WriteTo([]byte("hello"), from); err != nil {
-				t.Fatal(err)
-			}
-			python(t, infra, tooBig, v.host, v.server, at, port) // it is answered by now
-			if _, _, err := client.ReadFrom(make([]byte, 16)); err != nil {
-				t.Errorf("%s: what it was answered: %v", client.LocalAddr(), err)
-			}
+			exchange(t, client, server, func(at int) {
+				python(t, infra, tooBig, v.host, v.server, at, port)
+				if client == pods {
+					python(t, infra, tooBig, v.server, v.host, port, at) // to the server, about its answers
+				}
+			})
 		}
 		if got := run(t, "ip route get "+v.server); strings.Contains(got, "mtu") {
 			t.Errorf("an endpoint has made the packets of the host small: %s", got)

@@ -89,7 +89,7 @@ func (report fatalHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field
 	runtime.Goexit()
 }
 
-// panicHook reports that the data of a member has gone back, and panics for everything else, as zap does.
+// panicHook reports that the data of a member has gone back, and leaves everything else to zap.
 type panicHook func(error)
 
 // goneBack begins the message of raft about a commit that the member has acknowledged and does not have. Only the
@@ -100,9 +100,9 @@ const goneBack = "tocommit("
 var errGoneBack = errors.New("the data of this member has gone back, as to a backup or with its disk or machine, and is not used: " +
 	"remove the member, and add it again without data (etcdctl member remove)")
 
-func (report panicHook) OnWrite(ce *zapcore.CheckedEntry, _ []zapcore.Field) {
+func (report panicHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if !strings.HasPrefix(ce.Message, goneBack) {
-		panic(ce.Message)
+		zapcore.WriteThenPanic.OnWrite(ce, fields) // does not return
 	}
 	report(fmt.Errorf("%w: %s", errGoneBack, ce.Message))
 	runtime.Goexit()
