@@ -51,6 +51,34 @@ func TestPoliciesThatAreTooManyAllowNothing(t *testing.T) {
 	step("one goes", 0, 0, MaxRules/2, 1)
 }
 
+// Each direction has room of its own.
+func TestRulesAreCountedByDirection(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "db", Pod{})
+	set := func(id string, out bool, count int) {
+		p := Policy{Subject: PodSelector{Namespace: "shop"}, Tier: Isolating, In: !out, Out: out}
+		for i := range count {
+			p.Rules = append(p.Rules, Rule{Out: out, Verdict: Accept, AnyPeer: true, Ports: []Port{{Protocol: 6, First: uint16(i + 1), Last: uint16(i + 1)}}})
+		}
+		e.SetPolicy(id, p)
+	}
+	for _, c := range []struct{ in, out int }{{MaxRules, MaxRules}, {MaxRules + 1, 1}, {1, MaxRules + 1}, {MaxRules, MaxRules + 1}} {
+		set("in", false, c.in)
+		set("out", true, c.out)
+		b.write(e)
+		for id, count := range map[string]int{"in": c.in, "out": c.out} {
+			want := count
+			if count > MaxRules {
+				want = 0
+			}
+			if left, _ := e.Holds(id); left != (want == 0) || len(b.policies[id]) != want {
+				t.Errorf("%+v: policy %s is left out: %v, with %d rules", c, id, left, len(b.policies[id]))
+			}
+		}
+	}
+}
+
 // A name of ports counts as the rules that it becomes, whichever pods have the ports.
 func TestNamesOfPortsCountAsTheRulesThatTheyBecome(t *testing.T) {
 	e, b := New(), newBook()
