@@ -59,7 +59,11 @@ func TestRulesAreCountedByDirection(t *testing.T) {
 	set := func(id string, out bool, count int) {
 		p := Policy{Subject: PodSelector{Namespace: "shop"}, Tier: Isolating, In: !out, Out: out}
 		for i := range count {
-			p.Rules = append(p.Rules, Rule{Out: out, Verdict: Accept, AnyPeer: true, Ports: []Port{{Protocol: 6, First: uint16(i + 1), Last: uint16(i + 1)}}})
+			r := Rule{Out: out, Verdict: Accept, AnyPeer: true}
+			if i%2 == 0 { // a rule without ports counts, too
+				r.Ports = []Port{{Protocol: 6, First: uint16(i + 1), Last: uint16(i + 1)}}
+			}
+			p.Rules = append(p.Rules, r)
 		}
 		e.SetPolicy(id, p)
 	}
