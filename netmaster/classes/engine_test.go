@@ -286,6 +286,30 @@ func TestAPolicyThatIsTooLargeDenies(t *testing.T) {
 	}
 }
 
+// A policy of an ordered tier may have as many rules in each direction as the API permits, 25.
+func TestAPolicyHasRoomForAsManyRulesAsItMayHave(t *testing.T) {
+	e := New()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "web", Pod{})
+	for what, c := range map[string]struct {
+		in, out, want int
+	}{"full": {rulesOfPolicy, rulesOfPolicy, 2 * rulesOfPolicy}, "one more": {rulesOfPolicy + 1, 0, 1}, "one more egress rule": {1, rulesOfPolicy + 1, 2}} {
+		p := Policy{Tier: First, In: c.in > 0, Out: c.out > 0}
+		for i := range c.in + c.out {
+			p.Rules = append(p.Rules, Rule{Out: i >= c.in, Verdict: Accept, AnyPeer: true})
+		}
+		e.SetPolicy("p", p)
+		changes := e.Take()
+		ranks := map[bool]map[int]bool{false: {}, true: {}}
+		for _, r := range changes.Policies["p"].Rules {
+			ranks[r.Out][r.Rank] = true
+		}
+		if got, tooLarge := len(ranks[false])+len(ranks[true]), changes.TooLarge["p"]; got != c.want || (tooLarge == "") != (what == "full") {
+			t.Errorf("%s: %d rules of different ranks, want %d; too large: %q", what, got, c.want, tooLarge)
+		}
+	}
+}
+
 // Agents resolve names. A rule of names only has peers, too.
 func TestARuleAboutNamesKeepsThem(t *testing.T) {
 	e := New()

@@ -37,6 +37,9 @@ func TestPoliciesThatAreTooManyAllowNothing(t *testing.T) {
 	e.SetPolicy("p0", policy(rules))
 	e.SetPolicy("p1", policy(rules))
 	step("as many as there can be", 0, MaxRules/2, MaxRules/2)
+	e.SetPolicy("guests", Policy{Subject: PodSelector{Namespace: "guests"}, Tier: Isolating, In: true, Rules: []Rule{{Verdict: Accept, Peers: []PodSelector{{Namespace: "shop", Pods: labelled("app", "db")}}}}})
+	e.SetPolicy("admin", Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", "db")}, Tier: First, In: true, Rules: rules[:1]})
+	step("rules of which it is a peer, and of an ordered tier, do not count", 0, MaxRules/2, MaxRules/2)
 	e.SetPolicy("p2", policy(rules[:1]))
 	step("one more", 1, MaxRules/2, MaxRules/2, 0)
 	e.SetPod("shop", "web", Pod{Labels: map[string]string{"app": "web"}})
@@ -46,6 +49,38 @@ func TestPoliciesThatAreTooManyAllowNothing(t *testing.T) {
 	step("and not", 1, MaxRules/2, MaxRules/2, 0)
 	e.RemovePolicy("p0")
 	step("one goes", 0, 0, MaxRules/2, 1)
+}
+
+// Each direction has room of its own.
+func TestRulesAreCountedByDirection(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPod("shop", "db", Pod{})
+	set := func(id string, out bool, count int) {
+		p := Policy{Subject: PodSelector{Namespace: "shop"}, Tier: Isolating, In: !out, Out: out}
+		for i := range count {
+			r := Rule{Out: out, Verdict: Accept, AnyPeer: true}
+			if i%2 == 0 { // a rule without ports counts, too
+				r.Ports = []Port{{Protocol: 6, First: uint16(i + 1), Last: uint16(i + 1)}}
+			}
+			p.Rules = append(p.Rules, r)
+		}
+		e.SetPolicy(id, p)
+	}
+	for _, c := range []struct{ in, out int }{{MaxRules, MaxRules}, {MaxRules + 1, 1}, {1, MaxRules + 1}, {MaxRules, MaxRules + 1}} {
+		set("in", false, c.in)
+		set("out", true, c.out)
+		b.write(e)
+		for id, count := range map[string]int{"in": c.in, "out": c.out} {
+			want := count
+			if count > MaxRules {
+				want = 0
+			}
+			if left, _ := e.Holds(id); left != (want == 0) || len(b.policies[id]) != want {
+				t.Errorf("%+v: policy %s is left out: %v, with %d rules", c, id, left, len(b.policies[id]))
+			}
+		}
+	}
 }
 
 // A name of ports counts as the rules that it becomes, whichever pods have the ports.

@@ -53,6 +53,8 @@ type Config struct {
 	KnowAnyPod func(ctx context.Context) (map[string]bool, error)
 	// ReportEvery is the interval of reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
+	// RestoredEvery is the interval of checks whether the API server was restored from a backup; 0: 30 seconds.
+	RestoredEvery time.Duration
 	// EventEvery is the minimum interval of events of an object with the same reason; 0: a minute.
 	EventEvery time.Duration
 	// UnmatchedGrace is how long backends without a matching service port are not reported; 0: 10 seconds.
@@ -116,8 +118,10 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	return c
 }
 
-// Run follows the API server until ctx ends.
+// Run follows the API server until ctx ends, or that has lost changes which it has reported (restored.go).
 func (c *Controller) Run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if err := c.firstNetworks(ctx); err != nil {
 		return fmt.Errorf("kubernetes: networks of a new cluster: %w", err)
 	}
@@ -160,6 +164,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	var working sync.WaitGroup
 	working.Go(func() { c.follow(ctx, following) })
+	working.Go(func() { c.endRestored(ctx, end) })
 	for _, w := range others {
 		working.Go(func() { c.run(ctx, w) })
 	}
@@ -175,7 +180,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 	working.Wait()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // follow applies policies, as soon as it is known which

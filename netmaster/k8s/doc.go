@@ -19,5 +19,6 @@
 // An informer's event queues an object; a worker then computes its record from the
 // caches of the informers. So the order, number and delay of events do not
 // matter. While the API server is down nothing changes. Records are deleted only after a complete
-// list, and informers request a list of the present state (freshlist.go).
+// list, and informers request a list of the present state (freshlist.go). If the API server is restored from a
+// backup, all lists are requested again (restored.go).
 package k8s

@@ -22,11 +22,11 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// started starts a controller and returns it.
+// started starts a controller and returns it. Streams of tests have versions that lists do not know.
 func (w *world) started() *Controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	c := New(Config{Client: w.client, PolicyClient: w.policies, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
+	c := New(Config{Client: w.client, PolicyClient: w.policies, Choice: ByNamespace, RestoredEvery: time.Hour, Log: testkit.Quiet()}, w.ledger)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 	w.Cleanup(func() {

@@ -355,6 +355,9 @@ func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sS
 		enter(records, record, tenant, tenant != hosts, serving)
 	}
 	for _, tenant := range b.tenantsOf(key) {
+		if _, has := records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)]; record.Shared && tenant != hosts && !has {
+			continue // a record with former backends only would refuse its pods what the other tenant serves
+		}
 		left, err := b.draining(r, record, tenant, records)
 		if err != nil {
 			return err

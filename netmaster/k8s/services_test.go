@@ -161,6 +161,11 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 		Annotations: map[string]string{allowedKey: "blue", allowSharedKey: "true"}}}, metav1.UpdateOptions{}))
 	w.wantServices(one...)
+	// Nor has one whose last pod has left it, though that lives: its pods would be refused what others serve.
+	w.slice("all-1", "all", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1")
+	w.wantServices(append([]string{"default/shop/all", "default/shop/all/-/10.128.0.4:80"}, one...)...)
+	w.slice("all-1", "all", "", 80, nil, "10.128.0.5 u1 node1")
+	w.wantServices(one...)
 }
 
 // The authors of slices in a namespace cannot bring a service into another tenant by naming a pod of another

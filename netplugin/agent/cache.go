@@ -207,7 +207,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	}
 	c.indexAddresses(id, old, index.remove)
 	c.indexAddresses(id, e, index.add)
-	c.setPod(old.pod, e.pod, id)
+	c.setPod(old.podID(), e.podID(), id)
 	c.attachedChange(old, e)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {

@@ -19,13 +19,13 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 		pod = mastercfg.K8sPod{UID: uid, Reason: "UnreadableRecord", Message: err.Error()}
 		c.log.WithError(err).WithField("pod", id).Error("the record of a pod cannot be read")
 	}
-	c.setPodClass(uid, podClass{pod.Class, pod.Classed})
+	c.setPodClass(id, podClass{pod.Class, pod.Classed})
 	if node == c.host {
 		old := c.pods[uid]
 		c.pods[uid] = pod
 		c.hostPortsChange(old, pod)
 		if old.Ingress != pod.Ingress || old.Egress != pod.Egress || old.Profile != pod.Profile {
-			for endpoint := range c.podsOf[uid] {
+			for endpoint := range c.podsOf[id] {
 				c.mark(pipeline.KindEndpoint, endpoint)
 			}
 		}
@@ -35,7 +35,7 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 
 func (c *cache) removePod(id string) {
 	node, uid, _ := strings.Cut(id, "/")
-	c.setPodClass(uid, podClass{})
+	c.setPodClass(id, podClass{})
 	if node == c.host {
 		c.hostPortsChange(c.pods[uid], mastercfg.K8sPod{})
 		delete(c.pods, uid)
@@ -62,13 +62,17 @@ func (c *cache) attachedChange(before, now endpoint) {
 // isAttached reports whether a pod has an endpoint on this node. It has one as long as
 // ports of the node forward to it. A pod that was refused, has ended, or lost its
 // port to another pod has none: the ports that it asks for still belong to the node.
-func (c *cache) isAttached(uid string) bool {
-	for id := range c.podsOf[uid] {
-		if c.endpoints[id].host == c.host {
-			return true
-		}
+func (c *cache) isAttached(uid string) bool { return len(c.podsOf[podID(c.host, uid)]) > 0 }
+
+// podID returns the id of a pod: kubelet gives a static pod that it has from a URL the same UID on every node.
+func podID(node, uid string) string { return node + "/" + uid }
+
+// podID returns the id of an endpoint's pod; empty: it has none.
+func (e endpoint) podID() string {
+	if e.pod == "" {
+		return ""
 	}
-	return false
+	return podID(e.host, e.pod)
 }
 
 // Pod waits until netmaster has written the record of a pod of this node, and returns it. An empty uid matches any.

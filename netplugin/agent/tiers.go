@@ -21,8 +21,8 @@ import (
 // switch has revalidated the flows of its datapath, some of them still classify by the old class. Without a
 // rule for that class, connections would pass that both classes deny.
 type tiers struct {
-	podClasses map[string]podClass       // by UID, of all nodes
-	podsOf     index                     // UID -> endpoints
+	podClasses map[string]podClass       // by podID, of all nodes
+	podsOf     index                     // the same -> endpoints
 	judges     map[uint16]pipeline.Tiers // what the tiers evaluate for a class with a record
 	classOf    map[string]uint16         // endpoints of this node with a class
 	classes    map[uint16]int            // number of these endpoints by class
@@ -57,7 +57,7 @@ func (t *tiers) tiersOf(e endpoint) (class uint16, what pipeline.Tiers) {
 	if e.pod == "" {
 		return 0, 0
 	}
-	pod := t.podClasses[e.pod]
+	pod := t.podClasses[e.podID()]
 	if !pod.known {
 		return 0, isolated
 	}
@@ -79,15 +79,15 @@ func (t *tiers) setPod(before, now, endpoint string) {
 }
 
 // setPodClass sets the class of a pod.
-func (c *cache) setPodClass(uid string, now podClass) {
-	if c.podClasses[uid] == now {
+func (c *cache) setPodClass(pod string, now podClass) {
+	if c.podClasses[pod] == now {
 		return
 	}
-	c.podClasses[uid] = now
+	c.podClasses[pod] = now
 	if now == (podClass{}) {
-		delete(c.podClasses, uid)
+		delete(c.podClasses, pod)
 	}
-	for id := range c.podsOf[uid] {
+	for id := range c.podsOf[pod] {
 		c.settleClass(id)
 		c.mark(pipeline.KindEndpoint, id)
 	}

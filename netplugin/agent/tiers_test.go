@@ -44,6 +44,38 @@ func TestAPodIsIsolatedUntilItsClassIsKnown(t *testing.T) {
 	sees("of no class", 0, pipeline.Tracked) // a policy may be added later
 }
 
+// Kubelets give static pods from one URL the same UID. Each has the class of its own record.
+func TestStaticPodsOfOneURLHaveClassesOfTheirOwn(t *testing.T) {
+	const here, there, uid = "web.blue-here", "web.blue-there", "5f1e"
+	n := blueHere(t)
+	n.step()
+	sees := func(when string, known bool) {
+		t.Helper()
+		for id, class := range map[string]uint16{here: 7, there: 8} {
+			if id == there && !known {
+				class = 0
+			}
+			if got, _ := n.cache.tiersOf(n.cache.endpoints[id]); got != class {
+				t.Errorf("%s: %s has class %d, want %d", when, id, got, class)
+			}
+		}
+		if !n.cache.isAttached(uid) {
+			t.Errorf("%s: the pod of this node is not attached", when)
+		}
+	}
+	n.put(epKey(here), podEndpoint("web.blue", "node1", "10.1.0.30", uid))
+	n.put(epKey(there), podEndpoint("web.blue", "node2", "10.1.0.31", uid))
+	n.put(mastercfg.K8sPodKey("node1", uid), `{"uid":"5f1e","class":7,"classed":true}`)
+	n.put(mastercfg.K8sPodKey("node2", uid), `{"uid":"5f1e","class":8,"classed":true}`)
+	sees("both are there", true)
+	n.del(mastercfg.K8sPodKey("node2", uid))
+	sees("one is deleted", false)
+	n.del(epKey(here))
+	if n.cache.isAttached(uid) {
+		t.Error("the pod of the other node counts as attached here")
+	}
+}
+
 // A node has the rules for its own endpoints.
 func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	const id, rule = "web.blue-pod", "+tier rule networkpolicy/shop/p#0"

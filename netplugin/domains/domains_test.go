@@ -51,10 +51,26 @@ func TestAnAnswerIsAboutTheNameThatWasAskedFor(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	question, _ := new(dns.Msg).SetQuestion("shop.example.", dns.TypeA).Pack()
-	refused, _ := new(dns.Msg).SetRcode(new(dns.Msg).SetQuestion("shop.example.", dns.TypeA), dns.RcodeNameError).Pack()
-	whole := message(t, "shop.example.", "shop.example. 30 IN A 192.0.2.1")
-	for name, odd := range map[string][]byte{"a question": question, "no such name": refused, "cut off": whole[:len(whole)-2], "empty": nil} {
+	whole := message(t, "shop.example.", "shop.example. 30 IN A 192.0.2.1", "shop.example. 30 IN A 192.0.2.2")
+	but := func(change func(*dns.Msg)) []byte {
+		var m dns.Msg
+		if err := m.Unpack(whole); err != nil {
+			t.Fatal(err)
+		}
+		change(&m)
+		data, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	for name, odd := range map[string][]byte{
+		"a question": but(func(m *dns.Msg) { m.Response = false }), "no such name": but(func(m *dns.Msg) { m.Rcode = dns.RcodeNameError }),
+		"two questions":  but(func(m *dns.Msg) { m.Question = append(m.Question, m.Question[0]) }),
+		"no question":    but(func(m *dns.Msg) { m.Question = nil }),
+		"of another net": but(func(m *dns.Msg) { m.Question[0].Qclass = dns.ClassCHAOS }),
+		"cut off":        whole[:len(whole)-2], "empty": nil,
+	} {
 		if a, ok := read(odd); ok {
 			t.Errorf("%s: %+v", name, a)
 		}

@@ -2,10 +2,12 @@ package cniinstall
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +100,22 @@ func TestTheConfigurationIsOneThatRuntimesOfBothAgesTake(t *testing.T) {
 		if !list.Plugins[0].Network.Capabilities[capability] {
 			t.Errorf("capability %s is not declared", capability)
 		}
+	}
+}
+
+// Who writes the file by hand has it from the page.
+func TestThePageHasTheConfigurationThatIsWritten(t *testing.T) {
+	page := read(t, filepath.Join("..", "..", "..", "docs", "kubernetes.md"))
+	at := strings.Index(page, `{"cniVersion"`)
+	if at < 0 {
+		t.Fatal("the page has no configuration")
+	}
+	var byHand, written any
+	if err := errors.Join(json.NewDecoder(strings.NewReader(page[at:])).Decode(&byHand), json.Unmarshal([]byte(Conf), &written)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(byHand, written) {
+		t.Errorf("the page has %v, netplugin writes %v", byHand, written)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 // ports; the annotations of its namespace are not known. Until the mirror pod exists, no policy covers the pod: it
 // is isolated. A mirror pod may only be late, as after a boot or a change of the leader, and the pod cannot be
 // moved once it has started: so the ADD is first refused for a while.
-// tried for a while.
 
 // hashAnnotation is the annotation in which kubelet stores the UID of a static pod: a hash.
 const hashAnnotation = "kubernetes.io/config.hash"

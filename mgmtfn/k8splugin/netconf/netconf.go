@@ -65,7 +65,8 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// RuntimeConfig holds the supported dynamic capabilities. Bandwidth is set on endpoint groups instead.
+// RuntimeConfig holds the supported dynamic capabilities. The bandwidth of a pod comes from its annotations, which
+// netmaster follows: runtimes pass it once.
 type RuntimeConfig struct {
 	IPs []string `json:"ips"` // requested addresses, with or without prefix length
 	Mac string   `json:"mac"` // requested hardware address; refused
