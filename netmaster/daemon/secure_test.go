@@ -160,8 +160,8 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t", who, who.KeyHash != "", r.TLS != nil,
-		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r))
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t by=%q", who, who.KeyHash != "", r.TLS != nil,
+		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r), rest.Forwarder(r))
 })
 
 // served serves a handler as netmaster does, with CAs.
@@ -239,10 +239,10 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 	}{
 		"nobody":                   {nil, "", 200, `nobody key=false tls=true header=""`},
 		"nobody who says root":     {nil, "root", 200, `nobody key=false tls=true header=""`},
-		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header="" forwarded="" from=127.0.0.1`},
+		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header="" forwarded="" from=127.0.0.1 plain=false private=true by=""`},
 		"a node that says root":    {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "root", 200, `node/h1 key=true`},
 		"a netmaster":              {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "", 200, `master/m1 key=true`},
-		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header="" forwarded="" from=10.9.9.9`},
+		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header="" forwarded="" from=10.9.9.9 plain=false private=true by="m1"`},
 		"a netmaster for nobody":   {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "nobody", 200, `nobody key=false`},
 		"nonsense of a netmaster":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "king/h2", 401, "identity"},
 		"somebody of elsewhere":    {[]tls.Certificate{certificate(t, others[pki.Client], h1, client, time.Now())}, "", 401, "not signed by an authority of this cluster"},

@@ -43,6 +43,7 @@ type Caller struct {
 	mode   mastercfg.SecurityMode
 	flaw   error  // why its credentials are invalid
 	source string // source address
+	via    string // netmaster that forwards the request, and was believed who the client is; empty: none
 	id     string // of the request in the audit log
 	need   Need   // right that the route needs
 	// routed reports whether the path belongs to a route.
@@ -171,6 +172,11 @@ func (q *Caller) Still(r ledger.Reader) error {
 func (q *Caller) refusal(r ledger.Reader, n Need) error {
 	if q.flaw != nil {
 		return q.flaw
+	}
+	if q.via != "" { // a watch outlasts the checks of connections
+		if err := access.StillNetmaster(r, q.via); err != nil {
+			return err
+		}
 	}
 	set, err := access.Rights(r, q.Who, q.now())
 	if err != nil || set.May(n.Verb, n.Area, n.Tenant) {
