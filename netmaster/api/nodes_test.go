@@ -82,6 +82,25 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// An error of a node is short in logs and in answers, whatever the node says: viewers of a tenant get it, too.
+func TestAnErrorOfANodeIsCutOff(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/header" {
+			w.Header().Set("Server", long)
+		}
+		http.Error(w, long, http.StatusInternalServerError)
+	}))
+	t.Cleanup(server.Close)
+	at := agentAt{host: "h1", address: "127.0.0.1", port: server.Listener.Addr().(*net.TCPAddr).Port}
+	for path, kind := range map[string]fault.Kind{"/body": fault.Internal, "/header": fault.Unavailable} {
+		_, err := nodes{}.call(t.Context(), http.MethodGet, at, path, longAnswer)
+		if fault.KindOf(err) != kind || len(err.Error()) > 5000 {
+			t.Errorf("%s: %s, %d bytes", path, fault.KindOf(err), len(fmt.Sprint(err)))
+		}
+	}
+}
+
 // withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which answer, h2 at a port of its own, and
 // h3 at 127.0.0.3, which is registered and does not answer.
 func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
