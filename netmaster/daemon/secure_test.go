@@ -309,6 +309,34 @@ func TestConnectionsThatAreNoneOfBoth(t *testing.T) {
 	}
 }
 
+// Connections to the gate have TLS 1.3, whatever else the client offers beside the gate's protocol. Those of REST may
+// have TLS 1.2.
+func TestTheGateSpeaksTheLatestTLSOnly(t *testing.T) {
+	p, l := founded(t)
+	defer l.Close()
+	for _, c := range []struct {
+		offered []string
+		version uint16
+		agreed  string // empty: nothing
+	}{
+		{[]string{gateProtocol}, tls.VersionTLS13, gateProtocol},
+		{[]string{gateProtocol}, tls.VersionTLS12, ""},
+		{[]string{gateProtocol, "spdy/3"}, tls.VersionTLS13, gateProtocol},
+		{[]string{gateProtocol, "spdy/3"}, tls.VersionTLS12, ""},
+		{[]string{gateProtocol, restProtocol}, tls.VersionTLS12, restProtocol},
+	} {
+		here, there := net.Pipe()
+		go func() { _ = tls.Server(there, p.server()).HandshakeContext(t.Context()) }()
+		client := tls.Client(here, &tls.Config{InsecureSkipVerify: true, NextProtos: c.offered, MaxVersion: c.version})
+		err := client.HandshakeContext(t.Context())
+		if agreed := client.ConnectionState().NegotiatedProtocol; (err == nil) != (c.agreed != "") || err == nil && agreed != c.agreed {
+			t.Errorf("%s by TLS %s: %q, %v; want %q", c.offered, tls.VersionName(c.version), agreed, err, c.agreed)
+		}
+		here.Close()
+		there.Close()
+	}
+}
+
 // Certificates are replaced under the connections that use them.
 func TestARenewedCertificateIsShownToTheNext(t *testing.T) {
 	addr, p := served(t)
