@@ -167,6 +167,52 @@ func TestASpeakerOfANodeThatIsNotRegisteredIsWarnedOf(t *testing.T) {
 	}
 }
 
+// registry counts the lists of registrations.
+type registry struct {
+	Store
+	lists int
+}
+
+func (r *registry) Services(context.Context, string) ([]objdb.Service, error) {
+	r.lists++
+	return []objdb.Service{{Hostname: "h1"}}, nil
+}
+
+// However many speakers a client sends, registrations are listed once.
+func TestRegistrationsAreListedOnceForManySpeakers(t *testing.T) {
+	listed := &registry{}
+	speakers := []contivmodel.Object{&contivmodel.Network{}, &contivmodel.Bgp{Hostname: "h1"}}
+	for range 100 {
+		speakers = append(speakers, &contivmodel.Bgp{Hostname: "h9"})
+	}
+	if warning := (&API{store: listed}).unspoken(t.Context(), speakers...); !strings.HasPrefix(warning, "no node h9 is registered, and 99 more are not") || listed.lists != 1 {
+		t.Errorf("%q, after %d lists", warning, listed.lists)
+	}
+	listed.lists = 0
+	if warning := (&API{store: listed}).unspoken(t.Context(), &contivmodel.Network{}); warning != "" || listed.lists != 0 {
+		t.Errorf("without speakers: %q, after %d lists", warning, listed.lists)
+	}
+}
+
+// Registrations are not listed for who may not configure speakers.
+func TestRegistrationsAreNotListedForStrangers(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	listed := &registry{Store: b.api.store}
+	b.api.store = listed
+	const speaker = `{"hostname":"h9","routerip":"50.1.1.9/24"}`
+	body := `{"operations":[{"op":"apply","type":"Bgp","object":` + speaker + `}]}`
+	for _, who := range []string{b.user("bare"), b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}), "proven:node/h1"} {
+		b.want(who, "POST", rest.ApplyPath, body, 403, "")
+		b.want(who, "POST", "Bgps/h9", speaker, 403, "")
+	}
+	if listed.lists != 0 {
+		t.Errorf("%d lists for requests that are refused", listed.lists)
+	}
+	if b.want("proven:root", "POST", rest.ApplyPath, body, 200, ""); listed.lists != 1 {
+		t.Errorf("%d lists for one that is not", listed.lists)
+	}
+}
+
 func TestBgpStateComesFromTheNode(t *testing.T) {
 	b, h1, _ := withNodes(t)
 	for i, host := range []string{"h1", "h2", "h3", "h9"} {
