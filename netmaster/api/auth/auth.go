@@ -13,6 +13,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -85,14 +86,24 @@ func (q *Caller) Judge(r ledger.Reader, n Need) error {
 		return nil
 	}
 	err := q.refusal(r, n)
-	if _, isDenial := rest.Denied(err); !isDenial {
+	if _, isDenial := rest.Denied(err); !isDenial || n.Area == rights.Access { // rights are enforced earlier than the rest
 		return err
 	}
-	if q.mode == mastercfg.SecurityPermissive && n.Area != rights.Access {
-		q.note(err) // rights are enforced earlier than the rest
-		return nil
+	if enforced, failed := q.enforced(r); enforced || failed != nil {
+		return cmp.Or(failed, err)
 	}
-	return err
+	q.note(err)
+	return nil
+}
+
+// enforced reports whether the cluster is enforced in this state, or was when it admitted the request: one that began
+// before, and takes long to send its body, or to answer, must not go on as if nobody was refused.
+func (q *Caller) enforced(r ledger.Reader) (bool, error) {
+	if q.mode == mastercfg.SecurityEnforced {
+		return true, nil
+	}
+	mode, err := access.ModeOf(r)
+	return mode == mastercfg.SecurityEnforced, err
 }
 
 func (q *Caller) note(refusal error) {
@@ -194,8 +205,11 @@ func (q *Caller) refusal(r ledger.Reader, n Need) error {
 
 // Visible returns the tenants in which the caller may read an area. all: every tenant.
 func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
-	if q == nil || q.mode != mastercfg.SecurityEnforced {
+	if q == nil {
 		return nil, true, nil
+	}
+	if enforced, err := q.enforced(r); err != nil || !enforced {
+		return nil, err == nil, err
 	}
 	set, err := access.Rights(r, q.Who, q.now())
 	if err != nil {
@@ -213,7 +227,11 @@ func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
 
 // May reports whether the caller may receive a part of an answer.
 func (q *Caller) May(r ledger.Reader, n Need) bool {
-	return q == nil || q.mode != mastercfg.SecurityEnforced || q.refusal(r, n) == nil
+	if q == nil {
+		return true
+	}
+	enforced, err := q.enforced(r)
+	return err == nil && (!enforced || q.refusal(r, n) == nil)
 }
 
 // NeedOf returns the right that a verb needs on an object of a kind or, without a key, on the kind. A list of

@@ -14,6 +14,38 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
+// A request that a permissive cluster has admitted is refused, in plans and answers, once the cluster is enforced.
+func TestARequestFromBeforeTheClusterWasEnforced(t *testing.T) {
+	now := state{records: map[string]string{mastercfg.SecurityKey: `{"mode":"permissive"}`}}
+	e := New(Config{Now: time.Now, View: func(read func(ledger.Reader) error) error { return read(now) }})
+	r, err := e.Enter(httptest.NewRequest("POST", "/api/v1/networks/blue:web", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := CallerFrom(r.Context())
+	q.Require(Need{rights.Change, rights.Objects, "blue"})
+	check := func(mode string, refused bool) {
+		t.Helper()
+		now.records[mastercfg.SecurityKey] = `{"mode":"` + mode + `"}`
+		if err := q.Still(now); errors.Is(err, access.ErrNobody) != refused {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if _, all, err := q.Visible(now, rights.Objects); all == refused || errors.Is(err, access.ErrNobody) != refused {
+			t.Errorf("%s: it sees all: %t, %v", mode, all, err)
+		}
+		if q.May(now, Need{rights.Read, rights.Operations, ""}) == refused {
+			t.Errorf("%s: it may read what is the operators': %t", mode, !refused)
+		}
+	}
+	check("permissive", false)
+	check("enforced", true)
+	check("permissive", false)
+	now.records[mastercfg.SecurityKey] = "{"
+	if _, all, err := q.Visible(now, rights.Objects); q.Still(now) == nil || q.May(now, q.need) || all || err == nil {
+		t.Error("what is not readable is taken for permissive")
+	}
+}
+
 // state is a snapshot with some records.
 type state struct {
 	ledger.Reader
