@@ -58,6 +58,7 @@ type Caller struct {
 	proven  bool                   // it has presented a secret, such as that of a join token or a key, though no identity follows from that
 	failed  error                  // error of a refused request
 	begun   bool                   // the audit log has a line about its begin
+	closed  atomic.Bool            // the cluster was enforced meanwhile
 	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
 	request string                 // method and route, for reports
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
@@ -103,6 +104,9 @@ func (q *Caller) enforced(r ledger.Reader) (bool, error) {
 		return true, nil
 	}
 	mode, err := access.ModeOf(r)
+	if mode == mastercfg.SecurityEnforced {
+		q.closed.Store(true)
+	}
 	return mode == mastercfg.SecurityEnforced, err
 }
 

@@ -38,7 +38,13 @@ func TestARequestFromBeforeTheClusterWasEnforced(t *testing.T) {
 		}
 	}
 	check("permissive", false)
+	if err := q.Deny("what belongs to others"); err != nil {
+		t.Errorf("permissive: %v", err)
+	}
 	check("enforced", true)
+	if err := q.Deny("what belongs to others"); err == nil {
+		t.Error("enforced: what a plan denies is only noted")
+	}
 	check("permissive", false)
 	now.records[mastercfg.SecurityKey] = "{"
 	if _, all, err := q.Visible(now, rights.Objects); q.Still(now) == nil || q.May(now, q.need) || all || err == nil {
