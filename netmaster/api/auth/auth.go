@@ -184,16 +184,22 @@ func (q *Caller) Still(r ledger.Reader) error {
 	return q.Judge(r, q.need)
 }
 
-func (q *Caller) refusal(r ledger.Reader, n Need) error {
+// Rights returns the rights of the caller in this state. It fails if its credentials are invalid, or if the netmaster
+// that has forwarded the request was removed: a watch outlasts the checks of connections.
+func (q *Caller) Rights(r ledger.Reader) (rights.Set, error) {
 	if q.flaw != nil {
-		return q.flaw
+		return nil, q.flaw
 	}
-	if q.via != "" { // a watch outlasts the checks of connections
+	if q.via != "" {
 		if err := access.StillNetmaster(r, q.via); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	return access.Rights(r, q.Who, q.now())
+}
+
+func (q *Caller) refusal(r ledger.Reader, n Need) error {
+	set, err := q.Rights(r)
 	if err != nil || set.May(n.Verb, n.Area, n.Tenant) {
 		return err
 	}
@@ -215,7 +221,7 @@ func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, a
 	if enforced, err := q.enforced(r); err != nil || !enforced {
 		return nil, err == nil, err
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	set, err := q.Rights(r)
 	if err != nil {
 		return nil, false, err
 	}

@@ -98,4 +98,7 @@ func TestARemovedNetmasterIsNotBelievedAnyMore(t *testing.T) {
 	if err := second.Still(now); !errors.Is(err, access.ErrNobody) {
 		t.Errorf("forwarded by m2, which is removed: %v", err)
 	}
+	if set, err := second.Rights(now); len(set) > 0 || !errors.Is(err, access.ErrNobody) { // by which roles are granted
+		t.Errorf("forwarded by m2, which is removed: %s, %v", set, err)
+	}
 }
