@@ -75,7 +75,7 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 	case identity.Node:
 		return rights.With(who), holdsName(r, who)
 	case identity.Master:
-		return rights.With(who), stillNetmaster(r, who)
+		return rights.With(who), StillNetmaster(r, who.Name)
 	}
 	return rights.With(who), nil
 }
@@ -89,10 +89,10 @@ func holdsName(r ledger.Reader, who identity.Identity) error {
 	return err
 }
 
-// stillNetmaster returns an error if the netmaster was removed.
-func stillNetmaster(r ledger.Reader, who identity.Identity) error {
-	if _, removed := r.Get(mastercfg.RemovedMasterPrefix + who.Name); removed {
-		return errNotAuthenticated("netmaster %s was removed: it is nobody until it joins again", who.Name)
+// StillNetmaster fails with ErrNobody if the netmaster with a name was removed.
+func StillNetmaster(r ledger.Reader, name string) error {
+	if _, removed := r.Get(mastercfg.RemovedMasterPrefix + name); removed {
+		return errNotAuthenticated("netmaster %s was removed: it is nobody until it joins again", name)
 	}
 	return nil
 }

@@ -35,10 +35,15 @@ func SetSecurity(tx *ledger.Tx, is mastercfg.Security) error {
 		return err
 	}
 	if was == mastercfg.SecurityOpen {
-		tx.Range(mastercfg.JoinTokenPrefix, func(key string, _ []byte) bool {
-			tx.Delete(key)
-			return true
-		})
+		DropJoinTokens(tx)
 	}
 	return ledger.Write(tx, mastercfg.SecurityKey, is)
+}
+
+// DropJoinTokens removes all join tokens.
+func DropJoinTokens(tx *ledger.Tx) {
+	tx.Range(mastercfg.JoinTokenPrefix, func(key string, _ []byte) bool {
+		tx.Delete(key)
+		return true
+	})
 }

@@ -52,7 +52,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if dryRun {
 		q.SetSubject("dry run")
 	}
-	warning := a.warnings(r, p.objects()...)
+	exposed := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return rest.Reply{}, err
@@ -60,7 +60,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if q != nil {
 		q.Names(p.auditChanges())
 	}
-	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: warning}, nil
+	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: a.warnings(r.Context(), exposed, p.objects()...)}, nil
 }
 
 // decodeProgram decodes the operations and makes the checks that need one operation only.

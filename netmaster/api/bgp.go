@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -54,12 +55,15 @@ func (a *API) unspoken(ctx context.Context, sent ...contivmodel.Object) (warning
 	var found []string
 	for _, o := range sent {
 		if b, is := o.(*contivmodel.Bgp); is {
-			if _, registered, err := a.agentOf(ctx, mastercfg.AgentService, b.Hostname); err == nil && !registered {
-				found = append(found, b.Hostname)
-			}
+			found = append(found, b.Hostname)
 		}
 	}
 	if len(found) == 0 {
+		return ""
+	}
+	registered, err := a.Agents(ctx)
+	found = slices.DeleteFunc(found, func(host string) bool { return slices.Contains(registered, host) })
+	if err != nil || len(found) == 0 {
 		return ""
 	}
 	warning = "no node " + found[0] + " is registered"

@@ -58,9 +58,11 @@ func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	if err := contivmodel.Validate(object); err != nil {
 		return rest.Reply{}, err
 	}
-	warning := a.warnings(r, object)
+	exposed := a.exposed(r, object)
 	said, err := a.commit(r.Context(), in)
-	said.Warning = warning
+	if err == nil {
+		said.Warning = a.warnings(r.Context(), exposed, object)
+	}
 	return said, err
 }
 

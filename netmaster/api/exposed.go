@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,9 +11,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
-// warnings returns what the sender of objects is told besides the answer; empty: nothing.
-func (a *API) warnings(r *http.Request, sent ...contivmodel.Object) string {
-	exposed, unspoken := a.exposed(r, sent...), a.unspoken(r.Context(), sent...)
+// warnings returns what the sender of accepted objects is told besides the answer: what exposed has returned about
+// them, and what concerns their nodes; empty: nothing.
+func (a *API) warnings(ctx context.Context, exposed string, sent ...contivmodel.Object) string {
+	unspoken := a.unspoken(ctx, sent...)
 	if exposed != "" && unspoken != "" {
 		return exposed + "; " + unspoken
 	}

@@ -62,6 +62,11 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want("proven:root", "DELETE", bindings+bound.ID+"/", "", 204, "")
 	b.want(token, "GET", "networks", "", 200, "[]")
 
+	// nor does it give roles of groups of an OpenID Connect provider
+	b.want("proven:root", "POST", bindings, `{"principalName":"oidc:cn=net,dc=example","local":false,"role":"admin"}`, 201, "")
+	d.Set("cn=Eve,"+ldaptest.Base, ldaptest.Entry{Name: "eve", Password: goodPassword, MemberOf: []string{"oidc:cn=net,dc=example", "OIDC:CN=net,DC=example"}})
+	b.want(b.login("eve", goodPassword), "GET", logins.WhoAmIPath, "", 200, `"roles":[]`)
+
 	for _, wrong := range [][2]string{{"ann", "another password"}, {"none", goodPassword}, {"*", goodPassword}} {
 		b.want("", "POST", logins.AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, wrong[0], wrong[1]), 401, "Invalid username/password")
 	}

@@ -33,6 +33,8 @@ const (
 	longAnswer    = 64 << 20 // a full BGP table, or an agent's inspection
 	countedAnswer = 16 << 20 // 15,000 rules are 4 MiB
 	shortAnswer   = 1 << 20
+
+	answerHeader = 16 << 10 // its header, whose first line is in errors
 )
 
 // nodes calls agents: rarely, and never from a plan.
@@ -67,7 +69,7 @@ func newNodes(config Config, view func(func(ledger.Reader) error) error) nodes {
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: answerHeader}
 	if at.joined {
 		key, err := n.keyOf(at.host)
 		if err != nil {
@@ -128,7 +130,7 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 		kind = fault.Unavailable
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))
-	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)
+	return nil, fault.New(kind, "node %s: %.100s: %.4000s", host, resp.Status, text) // into logs, and answers to others
 }
 
 // Agents returns the nodes with registered agents.

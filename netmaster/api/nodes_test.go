@@ -82,6 +82,25 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// An error of a node is short in logs and in answers, whatever the node says: viewers of a tenant get it, too.
+func TestAnErrorOfANodeIsCutOff(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/header" {
+			w.Header().Set("Server", long)
+		}
+		http.Error(w, long, http.StatusInternalServerError)
+	}))
+	t.Cleanup(server.Close)
+	at := agentAt{host: "h1", address: "127.0.0.1", port: server.Listener.Addr().(*net.TCPAddr).Port}
+	for path, kind := range map[string]fault.Kind{"/body": fault.Internal, "/header": fault.Unavailable} {
+		_, err := nodes{}.call(t.Context(), http.MethodGet, at, path, longAnswer)
+		if fault.KindOf(err) != kind || len(err.Error()) > 5000 {
+			t.Errorf("%s: %s, %d bytes", path, fault.KindOf(err), len(fmt.Sprint(err)))
+		}
+	}
+}
+
 // withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which answer, h2 at a port of its own, and
 // h3 at 127.0.0.3, which is registered and does not answer.
 func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
@@ -145,6 +164,52 @@ func TestASpeakerOfANodeThatIsNotRegisteredIsWarnedOf(t *testing.T) {
 		if warning := contivmodel.ParseWarning(w.Header().Get("Warning")); w.Code != http.StatusOK || warning != c.want {
 			t.Errorf("%s %s: %d %s, with the warning %q, want %q", c.path, c.body, w.Code, w.Body, warning, c.want)
 		}
+	}
+}
+
+// registry counts the lists of registrations.
+type registry struct {
+	Store
+	lists int
+}
+
+func (r *registry) Services(context.Context, string) ([]objdb.Service, error) {
+	r.lists++
+	return []objdb.Service{{Hostname: "h1"}}, nil
+}
+
+// However many speakers a client sends, registrations are listed once.
+func TestRegistrationsAreListedOnceForManySpeakers(t *testing.T) {
+	listed := &registry{}
+	speakers := []contivmodel.Object{&contivmodel.Network{}, &contivmodel.Bgp{Hostname: "h1"}}
+	for range 100 {
+		speakers = append(speakers, &contivmodel.Bgp{Hostname: "h9"})
+	}
+	if warning := (&API{store: listed}).unspoken(t.Context(), speakers...); !strings.HasPrefix(warning, "no node h9 is registered, and 99 more are not") || listed.lists != 1 {
+		t.Errorf("%q, after %d lists", warning, listed.lists)
+	}
+	listed.lists = 0
+	if warning := (&API{store: listed}).unspoken(t.Context(), &contivmodel.Network{}); warning != "" || listed.lists != 0 {
+		t.Errorf("without speakers: %q, after %d lists", warning, listed.lists)
+	}
+}
+
+// Registrations are not listed for who may not configure speakers.
+func TestRegistrationsAreNotListedForStrangers(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	listed := &registry{Store: b.api.store}
+	b.api.store = listed
+	const speaker = `{"hostname":"h9","routerip":"50.1.1.9/24"}`
+	body := `{"operations":[{"op":"apply","type":"Bgp","object":` + speaker + `}]}`
+	for _, who := range []string{b.user("bare"), b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}), "proven:node/h1"} {
+		b.want(who, "POST", rest.ApplyPath, body, 403, "")
+		b.want(who, "POST", "Bgps/h9", speaker, 403, "")
+	}
+	if listed.lists != 0 {
+		t.Errorf("%d lists for requests that are refused", listed.lists)
+	}
+	if b.want("proven:root", "POST", rest.ApplyPath, body, 200, ""); listed.lists != 1 {
+		t.Errorf("%d lists for one that is not", listed.lists)
 	}
 }
 

@@ -86,9 +86,29 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 			}
 		}
 	}
+	token := func(id string) {
+		b.plan(func(tx *ledger.Tx) error {
+			return ledger.Write(tx, mastercfg.JoinTokenPrefix+id, mastercfg.JoinToken{ID: id})
+		})
+	}
+	tokens := func(want string) {
+		t.Helper()
+		var ids []string
+		if err := b.ledger.View(func(r ledger.Reader) error {
+			return ledger.ReadEach(r, mastercfg.JoinTokenPrefix, func(_ string, there mastercfg.JoinToken) error {
+				ids = append(ids, there.ID)
+				return nil
+			})
+		}); err != nil || strings.Join(ids, " ") != want {
+			t.Errorf("join tokens %q, %v, want %q", ids, err, want)
+		}
+	}
+	token("a")
 	waits("master/10.0.0.3")
 	registered.Update(services(by.Hash(), by.Hash())...)
 	step(pki.Add)
+	token("b")
+	tokens("a b")
 	waits("master/10.0.0.3, node/h1")
 	now := present.Load().Hash()
 	registered.Update(services(by.Hash(), now)...)
@@ -96,7 +116,9 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	registered.Update(services(now, now)...)
 	out(false)
 	step(pki.Switch)
-	out(true) // it does not have the signing CA yet
+	out(true)  // it does not have the signing CA yet
+	tokens("") // their pin is that of the old one
+	token("c")
 
 	// If the record of a step was not written, that is done now, and nothing else.
 	next, err := present.Load().Next(time.Now())
@@ -110,6 +132,7 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 	if got := record[mastercfg.Security](b, mastercfg.SecurityKey); got.Authorities != next.Hash() {
 		t.Errorf("the record names %s", got.Authorities)
 	}
+	tokens("c")
 }
 
 // A removed netmaster that still runs is not waited for, also one of an earlier version, of which only the address

@@ -97,9 +97,11 @@ func (c *connection) begin() {
 	c.spoken.Store(&spoken)
 }
 
-// gateProtocol is the only ALPN protocol that agents offer. Clients of REST also offer HTTP/1.1,
-// which is preferred.
-const gateProtocol = "h2"
+// ALPN protocols. Agents offer gateProtocol only; clients of REST also offer restProtocol, which is preferred.
+const (
+	gateProtocol = "h2"
+	restProtocol = "http/1.1"
+)
 
 // give hands the connection over to the gate; for the server it has ended.
 func (c *connection) give(secured *tls.Conn) {

@@ -21,7 +21,7 @@ import (
 // their rate is limited by source address. Further ones wait before any computation, for a second at most,
 // since clients wait for two or three. The burst is small, because other handshakes wait while one is computed.
 // A /64 of IPv6 has a limit of its own, above that of one address. There is no limit for local connections, nor
-// for addresses from which a netmaster has connected: it forwards requests of many clients.
+// for addresses from which a netmaster has connected, unless it was removed: it forwards requests of many clients.
 const (
 	handshakeRate       = 30 // per second, of one address
 	handshakeBurst      = 20 // at once
@@ -33,16 +33,18 @@ type handshakes struct {
 	ofMachine, ofNetwork *ratelimit.Limiter
 	log                  *logrus.Entry
 
+	removed func(master string) bool // reports whether a netmaster was removed
+
 	mu      sync.Mutex
-	masters map[netip.Addr]struct{} // addresses from which a netmaster has connected
-	shown   map[string]string       // by netmaster: the serial number of its last certificate
+	masters map[netip.Addr]string // by address: the last netmaster that has connected from it
+	shown   map[string]string     // by netmaster: the serial number of its last certificate
 }
 
 func newHandshakes(log *logrus.Entry) *handshakes {
 	return &handshakes{
 		ofMachine: ratelimit.New(ratelimit.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
 		ofNetwork: ratelimit.New(ratelimit.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
-		log:       log, masters: map[netip.Addr]struct{}{}, shown: map[string]string{},
+		log:       log, removed: func(string) bool { return false }, masters: map[netip.Addr]string{}, shown: map[string]string{},
 	}
 }
 
@@ -85,7 +87,7 @@ func (h *handshakes) noteNetmaster(conn net.Conn, who identity.Identity, shown *
 	source, serial := sourceOf(conn), shown.SerialNumber.Text(16)
 	h.mu.Lock()
 	before, known := h.shown[who.String()]
-	h.masters[source], h.shown[who.String()] = struct{}{}, serial
+	h.masters[source], h.shown[who.String()] = who.Name, serial
 	h.mu.Unlock()
 	if known && serial != before {
 		h.log.WithFields(logrus.Fields{"who": who, "from": source, "certificate": serial, "until": shown.NotAfter}).Info("a netmaster comes with another certificate")
@@ -95,6 +97,6 @@ func (h *handshakes) noteNetmaster(conn net.Conn, who identity.Identity, shown *
 func (h *handshakes) isMaster(source netip.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, is := h.masters[source]
-	return is
+	name, is := h.masters[source]
+	return is && !h.removed(name)
 }

@@ -136,6 +136,13 @@ func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 	if refused[master] || !refused[other] {
 		t.Errorf("refused: %v", refused)
 	}
+	b.handshakes.removed = func(name string) bool { return name == "m2" }
+	for range 10 * handshakeBurst {
+		if _, err := b.handshakes.due(netip.MustParseAddr(master), time.Now()); err != nil {
+			return
+		}
+	}
+	t.Error("the address of a removed netmaster has no limit")
 }
 
 // The certificate of a netmaster is logged when it changes.

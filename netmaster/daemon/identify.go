@@ -37,6 +37,7 @@ func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals)
 		client := forwardedFor(r)
 		who, err := identityOf(r, clients)
 		if err == nil && who.Kind == identity.Master && passedOn != "" {
+			r = rest.ForwardedBy(r, who.Name)
 			if who, err = parseIdentity(passedOn); client.IsValid() {
 				r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
 			}

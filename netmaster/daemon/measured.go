@@ -52,7 +52,9 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.ask.ServeHTTP(said, rest.AskingExactly(r)) // a refusal for too many requests is the leader's, too
 	switch {
 	case said.code/100 == 2:
-		m.remember(shown)
+		if mode == mastercfg.SecurityEnforced { // others admit clients without the right
+			m.remember(shown)
+		}
 	case said.code == http.StatusUnauthorized || said.code == http.StatusForbidden:
 		m.forget(shown)
 		said.writeTo(w)

@@ -24,7 +24,7 @@ func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
 			http.Error(w, "too many requests", http.StatusInternalServerError)
 		case !leads:
 			http.Error(w, "Leader not found", http.StatusServiceUnavailable)
-		case r.Header.Get("X-Auth-Token") == "may":
+		case r.Header.Get("X-Auth-Token") == "may", mode == mastercfg.SecurityPermissive:
 			w.WriteHeader(http.StatusNoContent)
 		default:
 			http.Error(w, "Insufficient privileges", http.StatusForbidden)
@@ -59,6 +59,10 @@ func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
 	check("without a leader, let in long ago", "may", 503, "Leader not found\n")
 	mode = mastercfg.SecurityPermissive
 	check("without a leader, in a permissive cluster", "other", 200, "metrics")
+	leads = true
+	check("in a permissive cluster", "other", 200, "metrics")
+	leads, mode = false, mastercfg.SecurityEnforced
+	check("without a leader, let in while the cluster was permissive", "other", 503, "Leader not found\n")
 	mode = ""
 	check("without a leader, before the mode is known", "other", 503, "Leader not found\n")
 	mode = mastercfg.SecurityOpen

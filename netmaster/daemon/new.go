@@ -47,6 +47,7 @@ func New(cfg Config) (*Daemon, error) {
 		space: newKeeper(cfg, db, member), mode: newMode(cfg.Log), removed: &removals{},
 		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
 	}
+	d.handshakes.removed = d.removed.has
 	if kept != nil {
 		kept.db, kept.record, kept.admit, kept.registered = db, d.record, d.space.Admit, func() string { return d.registered()[0].Key() }
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -110,6 +111,38 @@ func TestANetmasterThatWasRemovedIsNobody(t *testing.T) {
 	leader(t, second, third)
 	if second.leads() {
 		t.Error("the one that was removed leads")
+	}
+}
+
+// A watch that a netmaster has forwarded, for whomever it named, ends when the netmaster is removed.
+func TestWhatARemovedNetmasterWatchesEnds(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t, func(s *Security) { s.Founding = mastercfg.SecurityEnforced })
+	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.certificates.hasAuthorities)
+	by := first.daemon.certificates.authorities()
+	shown := certificate(t, by[pki.Client], identity.Identity{Kind: identity.Master, Name: "m2"}, x509.ExtKeyUsageClientAuth, time.Now())
+	req, err := http.NewRequest("GET", "https://"+first.addr+"/api/v1/tenants/?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(identityHeader, "root")
+	resp, err := clientOf(t, []*x509.Certificate{by[pki.API].Certificate}, shown).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %v", resp.Status, lines.Err())
+	}
+	if code, answer := exchange(t, overSocket(t, cfg.Socket), "DELETE", "http://localhost"+mastercfg.MastersPath+"/m2", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	for lines.Scan() { // events from before
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the watch goes on: %v", err)
 	}
 }
 

@@ -160,8 +160,8 @@ func TestWithoutAuthoritiesTLSIsNotSpoken(t *testing.T) {
 var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
-	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t", who, who.KeyHash != "", r.TLS != nil,
-		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r))
+	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t by=%q", who, who.KeyHash != "", r.TLS != nil,
+		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r), rest.Forwarder(r))
 })
 
 // served serves a handler as netmaster does, with CAs.
@@ -239,10 +239,10 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 	}{
 		"nobody":                   {nil, "", 200, `nobody key=false tls=true header=""`},
 		"nobody who says root":     {nil, "root", 200, `nobody key=false tls=true header=""`},
-		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header="" forwarded="" from=127.0.0.1`},
+		"a node":                   {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "", 200, `node/h1 key=true tls=true header="" forwarded="" from=127.0.0.1 plain=false private=true by=""`},
 		"a node that says root":    {[]tls.Certificate{certificate(t, all[pki.Client], h1, client, time.Now())}, "root", 200, `node/h1 key=true`},
 		"a netmaster":              {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "", 200, `master/m1 key=true`},
-		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header="" forwarded="" from=10.9.9.9`},
+		"a netmaster that passes":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "node/h2 abcd", 200, `node/h2 key=true tls=true header="" forwarded="" from=10.9.9.9 plain=false private=true by="m1"`},
 		"a netmaster for nobody":   {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "nobody", 200, `nobody key=false`},
 		"nonsense of a netmaster":  {[]tls.Certificate{certificate(t, all[pki.Client], m1, client, time.Now())}, "king/h2", 401, "identity"},
 		"somebody of elsewhere":    {[]tls.Certificate{certificate(t, others[pki.Client], h1, client, time.Now())}, "", 401, "not signed by an authority of this cluster"},
@@ -306,6 +306,34 @@ func TestConnectionsThatAreNoneOfBoth(t *testing.T) {
 		if code, answer := exchange(t, clientOf(t, []*x509.Certificate{p.authorities()[pki.API].Certificate}), "GET", url, ""); code != http.StatusOK {
 			t.Errorf("%s: %d %s", url, code, answer)
 		}
+	}
+}
+
+// Connections to the gate have TLS 1.3, whatever else the client offers beside the gate's protocol. Those of REST may
+// have TLS 1.2.
+func TestTheGateSpeaksTheLatestTLSOnly(t *testing.T) {
+	p, l := founded(t)
+	defer l.Close()
+	for _, c := range []struct {
+		offered []string
+		version uint16
+		agreed  string // empty: nothing
+	}{
+		{[]string{gateProtocol}, tls.VersionTLS13, gateProtocol},
+		{[]string{gateProtocol}, tls.VersionTLS12, ""},
+		{[]string{gateProtocol, "spdy/3"}, tls.VersionTLS13, gateProtocol},
+		{[]string{gateProtocol, "spdy/3"}, tls.VersionTLS12, ""},
+		{[]string{gateProtocol, restProtocol}, tls.VersionTLS12, restProtocol},
+	} {
+		here, there := net.Pipe()
+		go func() { _ = tls.Server(there, p.server()).HandshakeContext(t.Context()) }()
+		client := tls.Client(here, &tls.Config{InsecureSkipVerify: true, NextProtos: c.offered, MaxVersion: c.version})
+		err := client.HandshakeContext(t.Context())
+		if agreed := client.ConnectionState().NegotiatedProtocol; (err == nil) != (c.agreed != "") || err == nil && agreed != c.agreed {
+			t.Errorf("%s by TLS %s: %q, %v; want %q", c.offered, tls.VersionName(c.version), agreed, err, c.agreed)
+		}
+		here.Close()
+		there.Close()
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 // TLS 1.3 with the gate, like all connections between daemons.
 func (c *certificates) server() *tls.Config {
 	clients := &tls.Config{
-		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{restProtocol, gateProtocol}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if own := c.own.For(hello.ServerName); own != nil {
 				return own, nil
@@ -56,7 +56,7 @@ func (c *certificates) server() *tls.Config {
 	agents := clients.Clone()
 	agents.MinVersion = tls.VersionTLS13
 	clients.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if slices.Equal(hello.SupportedProtos, []string{gateProtocol}) {
+		if slices.Contains(hello.SupportedProtos, gateProtocol) && !slices.Contains(hello.SupportedProtos, restProtocol) {
 			return agents, nil
 		}
 		return nil, nil // as they are

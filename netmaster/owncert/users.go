@@ -2,6 +2,8 @@ package owncert
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -45,8 +47,35 @@ func readMap(text string) (users, error) {
 
 // of returns the user of a certificate.
 func (u users) of(c *x509.Certificate) (name string, mapped bool) {
-	if name, mapped = u[keyPrefix+pki.KeyHash(c)]; !mapped {
-		name, mapped = u[c.Subject.String()]
+	for _, has := range append([]string{keyPrefix + pki.KeyHash(c)}, subjects(c)...) {
+		if name, mapped = u[has]; mapped {
+			break
+		}
 	}
 	return name, mapped
 }
+
+// subjects returns the subject of a certificate as lines may have it: in its own order, and in that of package pkix,
+// the only one in earlier versions. The latter leaves out all but the last of several common names: then it may be the
+// subject of somebody else, and is none here.
+func subjects(c *x509.Certificate) (all []string) {
+	var names pkix.RDNSequence
+	if _, err := asn1.Unmarshal(c.RawSubject, &names); err == nil { // package x509 has read it
+		all = append(all, names.String())
+	}
+	seen := map[string]bool{}
+	for _, name := range c.Subject.Names {
+		of := name.Type.String()
+		if seen[of] && (of == commonName || of == serialNumber) {
+			return all
+		}
+		seen[of] = true
+	}
+	return append(all, c.Subject.String())
+}
+
+// Types of names of which pkix.Name has only one.
+const (
+	commonName   = "2.5.4.3"
+	serialNumber = "2.5.4.5"
+)

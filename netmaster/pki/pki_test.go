@@ -219,6 +219,10 @@ func TestWhoAsksHasTheKey(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	weak[len(weak)-1] ^= 1
+	if _, err := ReadRequest(weak); err == nil || !strings.Contains(err.Error(), "curve P-256") {
+		t.Errorf("the signature by another kind of key is verified: %v", err)
+	}
 }
 
 func TestAuthoritiesAreReadAsTheyWereWritten(t *testing.T) {

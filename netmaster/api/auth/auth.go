@@ -13,6 +13,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -43,6 +44,7 @@ type Caller struct {
 	mode   mastercfg.SecurityMode
 	flaw   error  // why its credentials are invalid
 	source string // source address
+	via    string // netmaster that forwards the request, and was believed who the client is; empty: none
 	id     string // of the request in the audit log
 	need   Need   // right that the route needs
 	// routed reports whether the path belongs to a route.
@@ -56,6 +58,7 @@ type Caller struct {
 	proven  bool                   // it has presented a secret, such as that of a join token or a key, though no identity follows from that
 	failed  error                  // error of a refused request
 	begun   bool                   // the audit log has a line about its begin
+	closed  atomic.Bool            // the cluster was enforced meanwhile
 	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
 	request string                 // method and route, for reports
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
@@ -84,14 +87,27 @@ func (q *Caller) Judge(r ledger.Reader, n Need) error {
 		return nil
 	}
 	err := q.refusal(r, n)
-	if _, isDenial := rest.Denied(err); !isDenial {
+	if _, isDenial := rest.Denied(err); !isDenial || n.Area == rights.Access { // rights are enforced earlier than the rest
 		return err
 	}
-	if q.mode == mastercfg.SecurityPermissive && n.Area != rights.Access {
-		q.note(err) // rights are enforced earlier than the rest
-		return nil
+	if enforced, failed := q.enforced(r); enforced || failed != nil {
+		return cmp.Or(failed, err)
 	}
-	return err
+	q.note(err)
+	return nil
+}
+
+// enforced reports whether the cluster is enforced in this state, or was when it admitted the request: one that began
+// before, and takes long to send its body, or to answer, must not go on as if nobody was refused.
+func (q *Caller) enforced(r ledger.Reader) (bool, error) {
+	if q.mode == mastercfg.SecurityEnforced {
+		return true, nil
+	}
+	mode, err := access.ModeOf(r)
+	if mode == mastercfg.SecurityEnforced {
+		q.closed.Store(true)
+	}
+	return mode == mastercfg.SecurityEnforced, err
 }
 
 func (q *Caller) note(refusal error) {
@@ -168,11 +184,22 @@ func (q *Caller) Still(r ledger.Reader) error {
 	return q.Judge(r, q.need)
 }
 
-func (q *Caller) refusal(r ledger.Reader, n Need) error {
+// Rights returns the rights of the caller in this state. It fails if its credentials are invalid, or if the netmaster
+// that has forwarded the request was removed: a watch outlasts the checks of connections.
+func (q *Caller) Rights(r ledger.Reader) (rights.Set, error) {
 	if q.flaw != nil {
-		return q.flaw
+		return nil, q.flaw
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	if q.via != "" {
+		if err := access.StillNetmaster(r, q.via); err != nil {
+			return nil, err
+		}
+	}
+	return access.Rights(r, q.Who, q.now())
+}
+
+func (q *Caller) refusal(r ledger.Reader, n Need) error {
+	set, err := q.Rights(r)
 	if err != nil || set.May(n.Verb, n.Area, n.Tenant) {
 		return err
 	}
@@ -188,10 +215,13 @@ func (q *Caller) refusal(r ledger.Reader, n Need) error {
 
 // Visible returns the tenants in which the caller may read an area. all: every tenant.
 func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
-	if q == nil || q.mode != mastercfg.SecurityEnforced {
+	if q == nil {
 		return nil, true, nil
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	if enforced, err := q.enforced(r); err != nil || !enforced {
+		return nil, err == nil, err
+	}
+	set, err := q.Rights(r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -207,7 +237,11 @@ func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
 
 // May reports whether the caller may receive a part of an answer.
 func (q *Caller) May(r ledger.Reader, n Need) bool {
-	return q == nil || q.mode != mastercfg.SecurityEnforced || q.refusal(r, n) == nil
+	if q == nil {
+		return true
+	}
+	enforced, err := q.enforced(r)
+	return err == nil && (!enforced || q.refusal(r, n) == nil)
 }
 
 // NeedOf returns the right that a verb needs on an object of a kind or, without a key, on the kind. A list of

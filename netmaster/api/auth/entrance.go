@@ -49,7 +49,7 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 		if err != nil || mode == mastercfg.SecurityOpen {
 			return err
 		}
-		q = &Caller{mode: mode, source: rest.SourceOf(r), id: rand.Text(), now: e.config.Now}
+		q = &Caller{mode: mode, source: rest.SourceOf(r), via: rest.Forwarder(r), id: rand.Text(), now: e.config.Now}
 		if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
 			// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
 			if _, err = access.Rights(reader, q.Who, q.now()); err != nil {

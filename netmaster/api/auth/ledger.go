@@ -56,6 +56,9 @@ func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) er
 		if err := q.Still(tx); err != nil {
 			return err
 		}
+		if _, err := q.enforced(tx); err != nil { // for refuse
+			return err
+		}
 		return plan(tx)
 	}
 }

@@ -37,13 +37,16 @@ func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 }
 
 // client returns the name under which a request is counted: the identity, or the address without one. bounded
-// is false for clients without limits.
+// is false for clients without limits. Nodes are counted by their keys: whoever still has a key that was revoked
+// must not use up what the node with this name has.
 func (q *Caller) client() (name string, bounded bool) {
 	switch q.Who.Kind {
 	case identity.Root, identity.Master:
 		return "", false
 	case identity.Nobody:
 		return "nobody at " + accounts.Source(q.source), true
+	case identity.Node:
+		return q.Who.String() + " with key " + q.Who.KeyHash, true
 	}
 	return q.Who.String(), true
 }

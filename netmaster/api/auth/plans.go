@@ -36,9 +36,9 @@ func (q *Caller) Exceed(format string, args ...any) error {
 	return q.refuse(fault.New(fault.Exhausted, format, args...))
 }
 
-// refuse returns a refusal, or records it in a permissive cluster.
+// refuse returns a refusal, or records it in a cluster that is permissive in the plan's state.
 func (q *Caller) refuse(refusal error) error {
-	if q.mode == mastercfg.SecurityPermissive {
+	if q.mode == mastercfg.SecurityPermissive && !q.closed.Load() {
 		q.note(refusal)
 		return nil
 	}

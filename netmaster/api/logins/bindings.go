@@ -46,7 +46,7 @@ func grantOf(b access.Bound) rights.Grant {
 
 // granting fails if the caller may not grant, or revoke, a role. This is enforced in permissive clusters as well.
 func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
-	set, err := access.Rights(r, q.Who, l.config.Now())
+	set, err := q.Rights(r)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		set, err := access.Rights(reader, q.Who, l.config.Now())
+		set, err := q.Rights(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}

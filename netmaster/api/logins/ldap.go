@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
@@ -172,5 +174,12 @@ func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []
 	defer done()
 	groups, err = directory.Config{Server: d.Server, Port: d.Port, BaseDN: d.BaseDN, Account: d.Account, AccountPassword: secret.Text(account), StartTLS: d.StartTLS,
 		SkipVerify: d.SkipVerify, IssuedTo: d.IssuedTo, Authorities: d.Authorities, UserAttribute: d.UserAttribute}.Groups(ctx, name, password)
-	return groups, true, err
+	return exceptOfProvider(groups), true, err
+}
+
+// exceptOfProvider drops names in the form of an OpenID Connect provider's groups, in any case (mastercfg.BindingsKey):
+// a directory gives the roles of its own groups only.
+func exceptOfProvider(groups []string) []string {
+	const n = len(mastercfg.OpenIDPrefix)
+	return slices.DeleteFunc(groups, func(name string) bool { return len(name) >= n && strings.EqualFold(name[:n], mastercfg.OpenIDPrefix) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -58,7 +59,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 	}
 	if hash := by.Hash(); record.Authorities != hash && (record.Authorities != "" || by.Step() != pki.Add) && !request.DryRun {
 		// A step was interrupted before the record named its result.
-		rev, err := m.nameAuthorities(r.Context(), hash)
+		rev, err := m.nameAuthorities(r.Context(), by)
 		return rest.Reply{Body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, Revision: rev}, err
 	}
 	step := by.Step()
@@ -81,7 +82,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 	if err := m.config.Replace(by, next); err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := m.nameAuthorities(r.Context(), next.Hash())
+	rev, err := m.nameAuthorities(r.Context(), next)
 	return rest.Reply{Body: said, Revision: rev}, err
 }
 
@@ -101,14 +102,18 @@ func (m *Members) securityRecord() (record mastercfg.Security, err error) {
 	return record, err
 }
 
-// nameAuthorities writes to the record which CAs all members must have.
-func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, error) {
+// nameAuthorities writes to the record which CAs all members must have. When new ones sign, join tokens from before end:
+// who joins rightly refuses them by their pin, and whoever has stolen one could replace the pin in it.
+func (m *Members) nameAuthorities(ctx context.Context, by pki.Authorities) (int64, error) {
 	return m.term.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
 		if err != nil {
 			return err
 		}
-		record.Authorities = hash
+		record.Authorities = by.Hash()
+		if by.Step() == pki.Drop {
+			access.DropJoinTokens(tx)
+		}
 		return ledger.Write(tx, mastercfg.SecurityKey, record)
 	})
 }

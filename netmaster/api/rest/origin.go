@@ -26,6 +26,20 @@ func Forwarded(r *http.Request, who identity.Identity) bool {
 	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
 }
 
+// forwarderKey is the context key of the netmaster that forwards a request.
+type forwarderKey struct{}
+
+// ForwardedBy marks a request that a netmaster forwards, with the name in its certificate.
+func ForwardedBy(r *http.Request, name string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), forwarderKey{}, name))
+}
+
+// Forwarder returns the name of ForwardedBy; empty: the client itself has sent the request.
+func Forwarder(r *http.Request) string {
+	name, _ := r.Context().Value(forwarderKey{}).(string)
+	return name
+}
+
 // OfThisMachine reports whether a request comes from this machine, through the socket or loopback.
 func OfThisMachine(r *http.Request) bool {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
