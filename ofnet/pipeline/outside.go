@@ -49,7 +49,7 @@ const outsidePods = 0xfffb
 func PodsAsHost(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsidePods) }
 
 // OutsideAddress returns the address on the host of the endpoint at a port.
-func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
+func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return privateAddress(p, port) }
 
 // Prefixes returns those of the private addresses, at most one of each IP family.
 func (o Outside) Prefixes() (all []netip.Prefix) {

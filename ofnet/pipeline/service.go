@@ -56,7 +56,7 @@ type services struct{ gateway [6]byte }
 const hairpin = 0xfd
 
 func (f family) hairpinAddress() netip.Addr {
-	return NamesAsker(NamesPrefixes()[f.index()], hairpin)
+	return privateAddress(NamesPrefixes()[f.index()], hairpin)
 }
 
 func (s services) base(w *Wants) {
