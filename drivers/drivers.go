@@ -122,11 +122,9 @@ type NetworkDriver interface {
 type PacketBus interface {
 	// Packets returns the channel on which the packets of a class arrive, the same one on each call; it is never
 	// closed. It buffers some dozen packets; when it is full, a new packet replaces the oldest one. Replaced packets,
-	// and packets that arrive before the first call for the class, are dropped and counted.
+	// and packets that arrive before the first call for the class, are dropped.
 	Packets(class pipeline.PacketClass) <-chan pipeline.Packet
 	// Send has the switch apply the actions to a packet and waits until it has. The error is of kind Unavailable
 	// while the switch is not connected.
 	Send(ctx context.Context, packet openflow.PacketOut) error
-	// PacketsDropped counts the packets of a class that were dropped here.
-	PacketsDropped(class pipeline.PacketClass) uint64
 }
