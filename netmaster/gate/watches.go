@@ -187,7 +187,7 @@ func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
 		case one.era != x.era:
 			m = ended(one, unavailable("the store went back or is another one"))
 		default:
-			m = x.message(w.c.host, one, now, w.g.cfg.Progress)
+			m = x.message(w.c.host, one, now)
 		}
 		if m != nil {
 			one.told = now
@@ -206,7 +206,7 @@ func ended(w *watch, err error) *pb.WatchResponse {
 const startOver = math.MaxInt64 - 1
 
 // message returns the next message of a watch; nil: none. The caller holds the lock.
-func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
+func (x *index) message(host string, w *watch, now time.Time) *pb.WatchResponse {
 	if isFiltered(w.key) {
 		switch lost := x.lossesOf(host, now); {
 		case w.lost != lost.times || x.isDue(host, w):
@@ -233,7 +233,7 @@ func (x *index) message(host string, w *watch, now time.Time, progress time.Dura
 		}
 	}
 	w.next = upTo + 1
-	if len(events) == 0 && !(w.progress && now.Sub(w.told) >= progress) {
+	if len(events) == 0 && !(w.progress && now.Sub(w.told) >= progressTime) {
 		return nil
 	}
 	return &pb.WatchResponse{WatchId: w.id, Events: events, Header: &pb.ResponseHeader{Revision: upTo}}
