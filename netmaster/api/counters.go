@@ -107,7 +107,7 @@ func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointSta
 
 // counted reads the counters of one node. Answers are decoded one at a time.
 func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counted nodeCounters, err error) {
-	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode(), countedAnswer)
+	body, err := a.nodes.get(ctx, at, "/inspect/counters?"+query.Encode(), countedAnswer)
 	if err != nil {
 		return counted, err
 	}

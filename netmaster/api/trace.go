@@ -118,7 +118,7 @@ func (a *API) hop(ctx context.Context, host string, query url.Values) (hop hops.
 	if err != nil {
 		return hop, err
 	}
-	said, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/trace?"+query.Encode(), shortAnswer)
+	said, err := a.nodes.get(ctx, at, "/inspect/trace?"+query.Encode(), shortAnswer)
 	if err != nil {
 		return hop, err
 	}
