@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CountersPath is the path of the counters of a policy's rules, followed by its key.
-const CountersPath = "/api/v1/counters/policys/"
+// countersPath is the path of the counters of a policy's rules, followed by its key.
+const countersPath = "/api/v1/counters/policys/"
 
 // nodeCounters is a node's answer with its counters.
 type nodeCounters struct {

@@ -44,9 +44,9 @@ const inspectRoot = "/api/v1/inspect/"
 func (a *API) table() []rest.Route {
 	return []rest.Route{
 		rest.Trying(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
-		rest.At(CountersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
-		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
-		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
+		rest.At(countersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
+		rest.At(verdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
+		rest.At(tracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
 		rest.At("/api/v1/status", rights.Known, rest.Methods{http.MethodGet: a.status}),
 		rest.At("/api/v1/openapi.json", rights.Known, rest.Methods{http.MethodGet: openapi}),
 

@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// TracePath is the route that traces a packet.
-const TracePath = "/api/v1/trace"
+// tracePath is the route that traces a packet.
+const tracePath = "/api/v1/trace"
 
 // trace asks the node of the sending endpoint to trace a packet and, if the packet goes there, the node of the
 // receiver. Both endpoints must be visible to the caller.

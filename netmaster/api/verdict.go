@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// VerdictPath is the route that reports whether one endpoint may reach another.
-const VerdictPath = "/api/v1/verdict"
+// verdictPath is the route that reports whether one endpoint may reach another.
+const verdictPath = "/api/v1/verdict"
 
 // tierNames are the names of the tiers in answers.
 var tierNames = map[int]string{tiers.OfGroups: "groups, final", tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}

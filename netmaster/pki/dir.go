@@ -89,7 +89,7 @@ func OpenKey(path string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := ParseKey(text)
+	key, err := parseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
