@@ -229,9 +229,10 @@ func (p *policies) updateEngine(key string) error {
 	case ofClusterPolicy:
 		return p.updateClusterPolicy(name)
 	case ofNodes:
-		return p.updateNodes()
+		p.updateNodes()
+	default:
+		p.engine.RemovePolicy(key) // rules without a policy
 	}
-	p.engine.RemovePolicy(key) // rules without a policy
 	return nil
 }
 
