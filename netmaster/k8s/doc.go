@@ -3,7 +3,7 @@
 // The leader watches the API server with informers and writes the records that agents need. Agents
 // have no credentials of the API server; they read the store only.
 //
-//	pods, namespaces     --informer--> queue --place.go-----> state/k8sPod/<node>/<uid>
+//	pods, namespaces     --informer--> queue --pods.go------> state/k8sPod/<node>/<uid>
 //	                                            |
 //	                                            +--> an event on the pod, if it is refused
 //	services, endpoints  --informer--> queue --services.go--> state/k8sSvc/, k8sBackend/
