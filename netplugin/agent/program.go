@@ -40,19 +40,11 @@ func (a *Agent) program(ctx context.Context) error {
 	}
 	a.agePeerKeys(ctx)
 	a.recallPeers(ctx)
-	a.mu.Lock()
-	if err := a.recallHeld(); err != nil {
-		a.mu.Unlock()
+	objects, err := a.programFirst()
+	if err != nil {
 		return err
 	}
-	a.started, a.cache.hostDirty = true, true // the host waits until all tunnel addresses are known
-	a.wakeHost()
-	a.updateBorder()
-	change, _ := a.planner.plan(a.cache, everything)
-	change.Replace, change.Known = true, a.existing()
-	a.cfg.Driver.Update(change)
-	a.mu.Unlock()
-	a.log.WithField("objects", len(change.Set)).Info("first state complete")
+	a.log.WithField("objects", objects).Info("first state complete")
 	a.given.Send()
 	a.report.Send()
 	a.serving.raise()
@@ -70,6 +62,22 @@ func (a *Agent) program(ctx context.Context) error {
 		}
 		a.programDirty()
 	}
+}
+
+// programFirst passes the whole state to the driver, and returns the number of its objects.
+func (a *Agent) programFirst() (objects int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.recallHeld(); err != nil {
+		return 0, err
+	}
+	a.started, a.cache.hostDirty = true, true // the host waits until all tunnel addresses are known
+	a.wakeHost()
+	a.updateBorder()
+	change, _ := a.planner.plan(a.cache, everything)
+	change.Replace, change.Known = true, a.existing()
+	a.cfg.Driver.Update(change)
+	return len(change.Set), nil
 }
 
 // awaitFirstState waits without limit, and logs from time to time what is missing.
