@@ -220,6 +220,8 @@ func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
 	return nil
 }
 
+func (c *cache) removeKubeRanges(string) { c.setKubeRanges(nil) }
+
 func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 	if !slices.Equal(ranges, c.kube.ranges) {
 		c.kube.ranges = ranges

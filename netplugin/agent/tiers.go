@@ -294,6 +294,8 @@ func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
 	return nil
 }
 
+func (c *cache) removeEpoch(string) { c.setEpoch(0) }
+
 func (c *cache) setEpoch(number uint32) {
 	if number != c.epoch {
 		c.epochs++
