@@ -124,7 +124,10 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), sights: sights{}, silent: silence{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{
+		config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), sights: sights{},
+		silent: silence{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{},
+	}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err

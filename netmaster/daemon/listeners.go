@@ -69,7 +69,10 @@ func (d *Daemon) otherPorts() (others []int) {
 
 // encrypts wraps a listener so that it serves TLS, and plain HTTP unless it is for TLS only.
 func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
-	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
+	return encrypting{
+		Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only,
+		handshakes: d.handshakes,
+	}
 }
 
 // covers reports whether a listener on external also gets connections to control.

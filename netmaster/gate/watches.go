@@ -123,11 +123,17 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 		refused = w.g.refuse(w.c, "Watch", key, "more than %d watches", w.c.budget.limits.Watches)
 	}
 	if refused != nil {
-		return w.send(&pb.WatchResponse{WatchId: clientv3.InvalidWatchID, Created: true, Canceled: true, CancelReason: status.Convert(refused).Message()})
+		return w.send(&pb.WatchResponse{
+			WatchId: clientv3.InvalidWatchID, Created: true, Canceled: true,
+			CancelReason: status.Convert(refused).Message(),
+		})
 	}
 	x := w.g.index
 	x.mu.RLock()
-	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times, era: x.era, progress: r.ProgressNotify, told: time.Now()}
+	begun := &watch{
+		key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times,
+		era: x.era, progress: r.ProgressNotify, told: time.Now(),
+	}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
 		begun.since = begun.next
@@ -241,7 +247,10 @@ func (x *index) message(host string, w *watch, now time.Time) *pb.WatchResponse 
 
 // compacted ends a watch as compacted; its client has to list again unless it has a later revision.
 func compacted(w *watch, rev int64) *pb.WatchResponse {
-	return &pb.WatchResponse{WatchId: w.id, Canceled: true, CompactRevision: rev, CancelReason: "etcdserver: mvcc: required revision has been compacted"}
+	return &pb.WatchResponse{
+		WatchId: w.id, Canceled: true, CompactRevision: rev,
+		CancelReason: "etcdserver: mvcc: required revision has been compacted",
+	}
 }
 
 // eventFor returns a change as a watch sees it; nil: it does not.

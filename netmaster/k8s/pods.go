@@ -42,7 +42,10 @@ const (
 // podReconciler keeps a record of every pod that is bound to a node and has a network of its own.
 func (c *Controller) podReconciler(policies *policies) *reconciler {
 	core := c.informers.Core().V1()
-	p := &placer{Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
+	p := &placer{
+		Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
+		records: map[string]map[string]struct{}{},
+	}
 	return &reconciler{
 		kind: "pod", workers: manyWorkers, known: p.known, reconcile: p.place,
 		follows: []followed{

@@ -333,7 +333,10 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		}
 		d.problem(addressNotServed, slices.Concat(b.excessAddresses(service), refused)...)
 	}
-	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.disabledAddresses(service), spansTenants: all.otherTenants(home), affinityTooLong: shortenedAffinity(record)}
+	d.notes = map[string]string{
+		externalIPUsed: externalUsed(record), externalIPsOff: b.disabledAddresses(service),
+		spansTenants: all.otherTenants(home), affinityTooLong: shortenedAffinity(record),
+	}
 	if beyond > 0 {
 		d.problem(serviceTooLarge, fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}

@@ -35,7 +35,10 @@ func Follow(ctx context.Context, db *objdb.DB) *ledger.Standby {
 // admit; nil admits all. Without a standby the state is listed. Each plan of the term changes the epoch if it
 // changes verdicts of group rules (epoch.go).
 func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit func() error) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order, Standby: standby})
+	return ledger.Open(ctx, term, ledger.Config{
+		Owned: owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order,
+		Standby: standby,
+	})
 }
 
 // Index terms, besides the numbers of numbers.go. The parts after a name are joined by slashes, which no name contains.

@@ -59,7 +59,10 @@ const freedAtOnce = 32
 
 // NewNodeCollector makes the collector of a term, which reports freed endpoints to cooldown.
 func NewNodeCollector(ledger Ledger, reports Reports, cooldown *Cooldown, grace time.Duration, log *logrus.Entry) *NodeCollector {
-	return &NodeCollector{ledger: ledger, reports: reports, cooldown: cooldown, grace: grace, log: log.WithField("component", "nodegc"), gone: map[string]countdown{}}
+	return &NodeCollector{
+		ledger: ledger, reports: reports, cooldown: cooldown, grace: grace, log: log.WithField("component", "nodegc"),
+		gone: map[string]countdown{},
+	}
 }
 
 // Sweep checks all nodes once. A failure at one delays no other, and the time of all of them passes,

@@ -47,7 +47,11 @@ type kubePort struct {
 }
 
 func newKube() kube {
-	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), askedAt: make(index), asked: make(map[string]struct{})}
+	return kube{
+		services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index),
+		nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), askedAt: make(index),
+		asked: make(map[string]struct{}),
+	}
 }
 
 // kubeID is the prefix of the ids of the pipeline's objects for services of Kubernetes; other ids have no slash.

@@ -48,7 +48,10 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 		s, known := c.service[key.ID]
 		if n, placed := c.networks[s.netID]; known && placed && wanted {
 			_, serving := c.providersOf(key.ID, n.part)
-			p.names.SetService(nameserver.Service{ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.vips[0], IPv6: s.vips[1], Ports: namedPorts(s.own), Providers: serving})
+			p.names.SetService(nameserver.Service{
+				ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.vips[0], IPv6: s.vips[1],
+				Ports: namedPorts(s.own), Providers: serving,
+			})
 		} else {
 			p.names.RemoveService(key.ID)
 		}

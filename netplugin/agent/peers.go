@@ -37,7 +37,10 @@ type peer struct {
 }
 
 func newPeers() peers {
-	return peers{entries: make(map[string]peer), byHost: make(index), byVTEP: make(index), vtep: make(map[string]netip.Addr), refused: make(map[string]string)}
+	return peers{
+		entries: make(map[string]peer), byHost: make(index), byVTEP: make(index), vtep: make(map[string]netip.Addr),
+		refused: make(map[string]string),
+	}
 }
 
 // set stores or replaces a live entry and returns the hosts to settle.

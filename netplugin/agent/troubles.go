@@ -148,12 +148,18 @@ func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 	for id := range c.kube.asked {
 		s := c.kube.services[id].record
 		if why := found.closed[s.HealthPort]; why != "" {
-			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: s.Namespace, Name: s.Name, Reason: mastercfg.HealthPortClosed, Message: why})
+			all = append(all, mastercfg.K8sTrouble{
+				Kind: mastercfg.K8sOfService, Namespace: s.Namespace, Name: s.Name, Reason: mastercfg.HealthPortClosed,
+				Message: why,
+			})
 		}
 	}
 	for uid, why := range found.refused {
 		if pod := c.pods[uid]; pod.UID != "" {
-			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid, Reason: mastercfg.HostPortConflict, Message: why})
+			all = append(all, mastercfg.K8sTrouble{
+				Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid,
+				Reason: mastercfg.HostPortConflict, Message: why,
+			})
 		}
 	}
 	all = append(all, c.unprobedPods(found.unreached)...)

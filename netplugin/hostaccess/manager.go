@@ -123,7 +123,10 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New()}
+	return &Manager{
+		Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily},
+		strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New(),
+	}
 }
 
 // Run maintains the interfaces until ctx ends. They remain: the host continues to use them.

@@ -131,7 +131,10 @@ func (m *Member) use(certificate, authorities, clients []byte) error {
 	for _, c := range trusted {
 		roots.AddCert(c)
 	}
-	now := &held{own: tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots: roots, known: pki.HashOf(trusted)}
+	now := &held{
+		own: tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots: roots,
+		known: pki.HashOf(trusted),
+	}
 	if len(clients) > 0 {
 		if now.peers, err = peersOf(certs[0], clients); err != nil {
 			return fmt.Errorf("%s: %w", m.path(clientsFile), err)

@@ -166,7 +166,10 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // routesOf returns the routes.
 func routesOf(cfg Config) http.Handler {
-	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
+	h := handlers{
+		Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers),
+		origins: http.NewCrossOriginProtection(),
+	}
 	r := mux.NewRouter()
 	get := func(path string, serve http.HandlerFunc) {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)

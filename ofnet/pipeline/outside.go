@@ -139,7 +139,10 @@ func (x outside) endpoint(w *Wants, e placed) {
 // ones continue with the endpoint's.
 func (outside) fragments(w *Wants, e placed, found flowBuilder) {
 	translate := func(table uint8, kind openflow.NATKind, to netip.Addr) openflow.Action {
-		return openflow.CT{Commit: true, Zone: e.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}}}
+		return openflow.CT{
+			Commit: true, Zone: e.VRF, Recirculate: true, Table: table,
+			Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}},
+		}
 	}
 	found.Priority, found.Match = priorityExcept, append(slices.Clone(found.Match), openflow.IPFragment())
 	out := translate(tableForward, openflow.NATSource, OutsideAddress(e.Private, e.port))
