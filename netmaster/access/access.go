@@ -125,7 +125,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 			return nil, err
 		}
 	}
-	return grants(r, nil, mastercfg.BindingsKey(who.Name, true))
+	return grants(r, nil, mastercfg.UserBindingsKey(who.Name))
 }
 
 // grants adds the grants of the bindings in a record.
@@ -169,7 +169,7 @@ func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights
 	set := rights.Set{}
 	for _, group := range s.Groups {
 		var err error
-		if set, err = grants(r, set, mastercfg.BindingsKey(group, false)); err != nil {
+		if set, err = grants(r, set, mastercfg.GroupBindingsKey(group)); err != nil {
 			return nil, err
 		}
 	}
@@ -206,11 +206,11 @@ func Since(r ledger.Reader, who identity.Identity) int64 {
 	if s, err := foreignSession(r, who); err == nil && s != nil {
 		since := max(mode, r.Revision(mastercfg.GroupsKey), r.Revision(mastercfg.SessionKey(who.Session))) // a session has the groups of its login
 		for _, group := range s.Groups {
-			since = max(since, r.Revision(mastercfg.BindingsKey(group, false)))
+			since = max(since, r.Revision(mastercfg.GroupBindingsKey(group)))
 		}
 		return since
 	}
-	return max(mode, r.Revision(mastercfg.BindingsKey(who.Name, true)))
+	return max(mode, r.Revision(mastercfg.UserBindingsKey(who.Name)))
 }
 
 // Expires returns when the token or user certificate of an identity expires; zero: never.
