@@ -20,4 +20,19 @@
 // caches of the informers. So the order, number and delay of events do not
 // matter. While the API server is down nothing changes. Records are deleted only after a complete
 // list, and informers request a list of the present state (freshlist.go).
+//
+// The files, by subject:
+//
+//	the machinery     controller, reconciler, lag, lock, state; strip and freshlist: what informers keep and list
+//	pods              pods, podrecord, placement; podprofile, bandwidth, hostports, probed, requestedaddress,
+//	                  podaddress: parts of a record; mirrorpod: static pods
+//	services          services, servicerecord, servicetenant, servedports; external: addresses, contenders for them
+//	  backends        backends, tenantbackends, unservedbackends, formernames
+//	policies          policies, policyversions, policywrite, anypod; netpol: of NetworkPolicies
+//	  cluster-wide    clusterpolicies, clusterupdate, clusternetpol
+//	  in force        refused, clusterstatus, policystate
+//	nodes             nodes, taint, dismiss, nodeproblems
+//	a new cluster     firstnetworks, ranges; overlaps: of ServiceCIDRs
+//	records           strays: that no leader can have written
+//	events            warnings, serviceproblems, eventwriter, eventrepeat
 package k8s
