@@ -26,7 +26,7 @@
 //	the machinery     controller, reconciler, lag, lock, state; strip and freshlist: what informers keep and list
 //	pods              pods, podrecord, placement; podprofile, bandwidth, hostports, probed, requestedaddress,
 //	                  podaddress: parts of a record; mirrorpod: static pods
-//	services          services, servicerecord, servicetenant, servedports; external: addresses, contenders for them
+//	services          services, servicerecord, servicetenant, servedports; external: addresses, externalowner: whose they are
 //	  backends        backends, tenantbackends, unservedbackends, formernames
 //	policies          policies, policyversions, policywrite, anypod; netpol: of NetworkPolicies
 //	  cluster-wide    clusterpolicies, clusterupdate, clusternetpol
