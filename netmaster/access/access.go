@@ -113,7 +113,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	}
 	if who.Session != "" {
 		session, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
-		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !mastercfg.Current(session.Created, session.Expires, now)) {
+		if fault.Is(err, fault.NotFound) || err == nil && !isCurrent(session, user, now) {
 			return nil, errNotAuthenticated("the session of user %s has ended: log in again", who.Name)
 		}
 		if err != nil {
@@ -126,6 +126,11 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 		}
 	}
 	return grants(r, nil, mastercfg.UserBindingsKey(who.Name))
+}
+
+// isCurrent reports whether a session is one of this user, not of a former one with the name, and has not ended.
+func isCurrent(session *mastercfg.Session, user *mastercfg.LocalUser, now time.Time) bool {
+	return session.User == user.Name && session.Life == user.Life && mastercfg.Current(session.Created, session.Expires, now)
 }
 
 // grants adds the grants of the bindings in a record.
