@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -232,15 +231,8 @@ func (a *Agent) confirm(ctx context.Context) error {
 			a.inSync.raise()
 			a.report.Send()
 		}
-		now := mastercfg.K8sEnforced{Number: epoch}
-		if err != nil {
-			now, err = a.enforcement(ctx, epoch)
-		}
-		if err != nil || now.Refused != nil {
+		if settled := a.noteEnforced(ctx, epoch, err); !settled {
 			again.Reset(look.Next())
-		}
-		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
-			a.tell.Send()
 		}
 	}
 }
