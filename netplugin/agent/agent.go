@@ -65,9 +65,7 @@ type Agent struct {
 	wasReady time.Time     // when the agent was last seen ready
 	health   KubeHealth    // as of the last change for which it was asked
 	troubles troubles
-	told     *BGP   // the configuration that the border has
-	spoken   bool   // the border has been configured
-	mute     string // why the node cannot be the BGP router that is configured
+	border   borderState
 	held     held
 
 	changed notify.Signal // there may be something to plan

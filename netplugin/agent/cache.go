@@ -46,9 +46,9 @@ type cache struct {
 
 	presence
 	services
-	kube    kube
-	stand   standIns
-	routers routers
+	kube     kube
+	standIns standIns
+	routers  routers
 	tiers
 	named named
 	pods  map[string]mastercfg.K8sPod // of this node, by UID
@@ -69,7 +69,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		hostsIn: make(map[string]map[string]int),
 
-		presence: newPresence(), services: newServices(), kube: newKube(), stand: newStandIns(), routers: newRouters(),
+		presence: newPresence(), services: newServices(), kube: newKube(), standIns: newStandIns(), routers: newRouters(),
 		tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 
 		dirty: make(map[pipeline.Key]struct{}),
@@ -327,7 +327,7 @@ func (c *cache) setMode(mode pipeline.Mode) {
 		c.share(id, n, 1)
 		c.markNetwork(id)
 	}
-	for tenant := range c.kube.of {
+	for tenant := range c.kube.servicesOf {
 		c.markKubeServices(tenant)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // together with the wanted objects; an object that is pending, for example because the VTEP of its node is
 // unknown, has its names already.
 
-// namesFollow sets in the name server whether the backlog has more names. It is called before a step, which may
+// notePartialNames sets in the name server whether the backlog has more names. It is called before a step, which may
 // add the first names of a tenant, and after it.
-func (p *planner) namesFollow(c *cache) {
+func (p *planner) notePartialNames(c *cache) {
 	if p.names != nil {
 		p.names.SetPartial(len(c.backlog) > 0)
 	}

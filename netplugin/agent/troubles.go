@@ -114,7 +114,7 @@ func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 			all = append(all, c.servicesWithNodePort(p)...)
 		}
 	}
-	for id := range c.kube.asked {
+	for id := range c.kube.healthChecked {
 		s := c.kube.services[id].record
 		if why := found.closed[s.HealthPort]; why != "" {
 			all = append(all, mastercfg.K8sTrouble{
@@ -163,7 +163,7 @@ func (c *cache) podWithPort(p TakenPort) []mastercfg.K8sTrouble {
 
 // servicesBalancedAt returns the services with a port that is taken, at an address of load balancers.
 func (c *cache) servicesBalancedAt(p TakenPort) (all []mastercfg.K8sTrouble) {
-	for id := range c.stand.balanced[p.Address.String()] {
+	for id := range c.standIns.balanced[p.Address.String()] {
 		if s := c.kube.services[strings.TrimPrefix(id, kubeID)]; s.balances(p) {
 			all = append(all, mastercfg.K8sTrouble{
 				Kind: mastercfg.K8sOfService, Namespace: s.record.Namespace, Name: s.record.Name,
