@@ -61,9 +61,9 @@ func (f Field) Pattern() (expression, meaning string) {
 	return p.expr.String(), p.doc
 }
 
-// Wanted describes the valid values, with an example where words alone do not show the form: "address/length or
+// wanted describes the valid values, with an example where words alone do not show the form: "address/length or
 // first-last/length, such as 10.1.2.0/24".
-func (f Field) Wanted() string {
+func (f Field) wanted() string {
 	switch p := patterns[f.Rule]; {
 	case f.Kind() == reflect.Int && f.Max > 0:
 		return fmt.Sprintf("%d to %d", f.Min, f.Max)

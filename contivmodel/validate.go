@@ -54,7 +54,7 @@ func (f Field) validate(v reflect.Value) error {
 	case reflect.Int:
 		if n := v.Int(); n < int64(f.Min) || f.Max > 0 && n > int64(f.Max) {
 			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name).
-				WithExplanation("%s %d: want %s", f.Name, n, f.Wanted())
+				WithExplanation("%s %d: want %s", f.Name, n, f.wanted())
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (f Field) validateText(text string) error {
 	}
 	if !f.wellFormed(text) {
 		return fault.New(fault.Invalid, "%s string invalid format", f.Name).WithField(f.Name).
-			WithExplanation("%s %s: want %s", f.Name, shown, f.Wanted())
+			WithExplanation("%s %s: want %s", f.Name, shown, f.wanted())
 	}
 	err := limits.Plain(f.Name, text)
 	if err != nil && f.Secret() {

@@ -275,8 +275,8 @@ func TestEveryRefusalIsExplained(t *testing.T) {
 			}
 			o.SetKey(o.ModelKey())
 			told := fault.Explain(Validate(o))
-			want := fmt.Sprintf("%s %#v: want %s", name, value, f.Wanted())
-			if told != want || f.Wanted() == "anything" {
+			want := fmt.Sprintf("%s %#v: want %s", name, value, f.wanted())
+			if told != want || f.wanted() == "anything" {
 				t.Errorf("told %q, want %q", told, want)
 			}
 		}

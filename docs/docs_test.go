@@ -130,6 +130,32 @@ var (
 	function = regexp.MustCompile(`^\w+$`)
 )
 
+// The largest packages have a list of their files in the package comment.
+func TestPackageCommentsNameTheirFiles(t *testing.T) {
+	for dir, in := range map[string]string{
+		"netmaster/k8s": "doc.go", "netmaster/master": "doc.go", "netplugin/agent": "doc.go", "ofnet/pipeline": "pipeline.go",
+	} {
+		code, err := os.ReadFile(filepath.Join("..", dir, in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		comment, _, _ := strings.Cut(string(code), "\npackage ")
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".go")
+			if strings.HasSuffix(name, "_test") || filepath.Base(file) == in {
+				continue
+			}
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(comment) {
+				t.Errorf("%s/%s does not name %s.go", dir, in, name)
+			}
+		}
+	}
+}
+
 // TestWalksNameFunctions looks at the walks through the code: what a row calls a function is one of
 // the first file of that row, or of those beside it in the first column.
 func TestWalksNameFunctions(t *testing.T) {

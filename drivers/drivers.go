@@ -47,14 +47,16 @@ type Port struct {
 
 // Status is the state of a driver.
 type Status struct {
-	Connected bool      // the switch answers
-	InSync    bool      // every wanted object is in the switch
-	Lost      bool      // the switch has none of our flows, as after its restart, and the wanted ones are not known yet
-	Owes      time.Time // since when changes are pending and the switch has accepted none, less the time in which it answered other requests; zero: none are pending, except those that it refuses while it accepts others
-	Bridge    string    // name of the bridge
-	Datapath  string    // "system" (kernel) or "netdev" (userspace)
-	Flows     int       // flows wanted in the switch
-	Others    int       // flows of unknown origin and purpose, which are left alone
+	Connected bool // the switch answers
+	InSync    bool // every wanted object is in the switch
+	Lost      bool // the switch has none of our flows, as after its restart, and the wanted ones are not known yet
+	// Owes is since when changes are pending and the switch has accepted none, less the time in which it answered other
+	// requests; zero: none are pending, except those that it refuses while it accepts others.
+	Owes      time.Time
+	Bridge    string // name of the bridge
+	Datapath  string // "system" (kernel) or "netdev" (userspace)
+	Flows     int    // flows wanted in the switch
+	Others    int    // flows of unknown origin and purpose, which are left alone
 	Ports     int
 	PortAdded bool // an endpoint's port was added since the driver started
 	LastError string
@@ -122,11 +124,9 @@ type NetworkDriver interface {
 type PacketBus interface {
 	// Packets returns the channel on which the packets of a class arrive, the same one on each call; it is never
 	// closed. It buffers some dozen packets; when it is full, a new packet replaces the oldest one. Replaced packets,
-	// and packets that arrive before the first call for the class, are dropped and counted.
+	// and packets that arrive before the first call for the class, are dropped.
 	Packets(class pipeline.PacketClass) <-chan pipeline.Packet
 	// Send has the switch apply the actions to a packet and waits until it has. The error is of kind Unavailable
 	// while the switch is not connected.
 	Send(ctx context.Context, packet openflow.PacketOut) error
-	// PacketsDropped counts the packets of a class that were dropped here.
-	PacketsDropped(class pipeline.PacketClass) uint64
 }

@@ -262,7 +262,10 @@ func createAPIToken(s *session) error {
 	if s.cmd.String("role") == "" {
 		return usageError{"--role required: one of " + strings.Join(client.Roles(), ", "), s.cmd}
 	}
-	wanted := client.NewAPIToken{Name: s.cmd.Args().First(), Role: s.cmd.String("role"), Tenants: listed(s.cmd.String("tenants")), TTL: s.cmd.Duration("ttl").String()}
+	wanted := client.NewAPIToken{
+		Name: s.cmd.Args().First(), Role: s.cmd.String("role"), Tenants: listed(s.cmd.String("tenants")),
+		TTL: s.cmd.Duration("ttl").String(),
+	}
 	if len(wanted.Tenants) == 0 {
 		wanted.Tenants = []string{everywhere}
 	}

@@ -179,24 +179,28 @@ func (c *call) checkArgs() error {
 		}
 		return usageError{strings.Join(missing, ", "), c.cmd}
 	}
+	check := checkName
+	if c.kind.Type == "" {
+		check = checkID
+	}
 	for i, a := range c.verb.args {
-		if err := checkName(a.label, given[i], c.kind.Type == ""); err != nil {
+		if err := check(a.label, given[i]); err != nil {
 			return err
 		}
 	}
 	if scoped(c.kind) {
-		return checkName("tenant", c.tenant(), false)
+		return checkName("tenant", c.tenant())
 	}
 	return nil
 }
 
-// checkName refuses names that would address another object, or none. The id of an endpoint may contain a colon,
-// since it is not part of a longer key.
-func checkName(label, name string, isID bool) error {
-	refused := "/:"
-	if isID {
-		name, refused = inspected(name), "/"
-	}
+// checkName refuses names that would address another object, or none.
+func checkName(label, name string) error { return checkWithout("/:", label, name) }
+
+// checkID is checkName for the id of an endpoint. It may contain a colon, since it is not part of a longer key.
+func checkID(label, id string) error { return checkWithout("/", label, inspected(id)) }
+
+func checkWithout(refused, label, name string) error {
 	if name == "" {
 		return usageError{message: label + " name required"}
 	}

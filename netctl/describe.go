@@ -207,7 +207,7 @@ func counted(c contivmodel.EndpointCounters) []string {
 
 // endpoint describes an endpoint, which has only run-time data.
 func (d *description) endpoint(id string) error {
-	if err := checkName("endpoint", id, true); err != nil {
+	if err := checkID("endpoint", id); err != nil {
 		return err
 	}
 	a, err := d.inspect(contivmodel.EndpointSegment, inspected(id))

@@ -17,7 +17,7 @@ func meansNetworkPolicies(word string) bool {
 
 // networkPolicy describes where a NetworkPolicy is in force.
 func (d *description) networkPolicy(id string) error {
-	if err := checkName("network-policy", id, true); err != nil {
+	if err := checkID("network-policy", id); err != nil {
 		return err
 	}
 	a, err := d.inspect(contivmodel.NetworkPolicySegment, inspected(id))

@@ -126,9 +126,15 @@ func (s *session) tokenByBrowser(server string) (string, error) {
 		return "", fileError{err}
 	}
 	defer waiting.Close()
-	proof := contivmodel.OpenIDProof{Verifier: oauth2.GenerateVerifier(), Nonce: rand.Text(), Redirect: "http://" + waiting.Addr().String() + "/callback"}
+	proof := contivmodel.OpenIDProof{
+		Verifier: oauth2.GenerateVerifier(), Nonce: rand.Text(),
+		Redirect: "http://" + waiting.Addr().String() + "/callback",
+	}
 	state := rand.Text()
-	way := (&oauth2.Config{ClientID: at.ClientID, RedirectURL: proof.Redirect, Scopes: append([]string{"openid"}, at.Scopes...), Endpoint: oauth2.Endpoint{AuthURL: at.AuthURL}}).
+	way := (&oauth2.Config{
+		ClientID: at.ClientID, RedirectURL: proof.Redirect, Scopes: append([]string{"openid"}, at.Scopes...),
+		Endpoint: oauth2.Endpoint{AuthURL: at.AuthURL},
+	}).
 		AuthCodeURL(state, oauth2.S256ChallengeOption(proof.Verifier), oauth2.SetAuthURLParam("nonce", proof.Nonce))
 	fmt.Fprintf(s.errOut, "Log in with a browser at:\n\n    %s\n\n", way)
 	if s.cmd.Bool("paste") {

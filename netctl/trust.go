@@ -40,10 +40,10 @@ func (s *session) outgrown(url, by string) bool {
 	if by == "" || s.cmd.IsSet("pin") || s.cmd.Bool("insecure") || s.cmd.IsSet("cacert") {
 		return false
 	}
-	if _, err := s.authoritiesOf(url, false, by); !client.IsUnknownAuthority(err) {
+	if _, err := s.authoritiesOf(url, by); !client.IsUnknownAuthority(err) {
 		return false
 	}
-	_, err := s.authoritiesOf(url, false, "")
+	_, err := s.authoritiesOf(url, "")
 	return err == nil
 }
 
@@ -54,12 +54,12 @@ func (s *session) authorities(url string) (string, error) {
 		return "", nil
 	}
 	if !s.cmd.IsSet("pin") {
-		all, err := s.authoritiesOf(url, false, s.known())
+		all, err := s.authoritiesOf(url, s.known())
 		if err == nil && len(s.trusted) > 0 {
 			return inPEM(all), nil // one of them may be about to replace the others
 		}
 		if client.IsUnknownAuthority(err) && len(s.trusted) > 0 && s.trusted[url] == "" {
-			_, err = s.authoritiesOf(url, false, "")
+			_, err = s.authoritiesOf(url, "")
 		}
 		if !client.IsUnknownAuthority(err) {
 			return "", nil
@@ -72,7 +72,7 @@ func (s *session) authorities(url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all, err := s.authoritiesOf(url, false, signer.PEM) // it may be about to be replaced, too
+	all, err := s.authoritiesOf(url, signer.PEM) // it may be about to be replaced, too
 	return inPEM(all), err
 }
 
@@ -81,14 +81,25 @@ func (s *session) known() string {
 	return strings.Join(slices.Sorted(maps.Values(s.trusted)), "")
 }
 
-// authoritiesOf requests the CAs of a server, over a connection that is verified by the CAs in by, by the system's
-// if by is empty, or not at all.
-func (s *session) authoritiesOf(url string, unverified bool, by string) ([]client.Authority, error) {
+// authoritiesOf requests the CAs of a server, over a connection that is verified by the CAs in by, or by the system's
+// if by is empty.
+func (s *session) authoritiesOf(url, by string) ([]client.Authority, error) {
 	cfg := settings(s.cmd)
-	cfg.URLs, cfg.Insecure = []string{url}, unverified
+	cfg.URLs, cfg.Insecure = []string{url}, false
 	if by != "" {
 		cfg.Authorities = map[string]string{url: by}
 	}
+	return s.requestAuthorities(cfg)
+}
+
+// unverifiedAuthorities requests the CAs of a server, over a connection that is not verified.
+func (s *session) unverifiedAuthorities(url string) ([]client.Authority, error) {
+	cfg := settings(s.cmd)
+	cfg.URLs, cfg.Insecure = []string{url}, true
+	return s.requestAuthorities(cfg)
+}
+
+func (s *session) requestAuthorities(cfg client.Config) ([]client.Authority, error) {
 	c, err := client.New(cfg)
 	if err != nil {
 		return nil, usageError{message: fmt.Sprintf("cannot connect: %v", err)}
@@ -100,12 +111,12 @@ func (s *session) authoritiesOf(url string, unverified bool, by string) ([]clien
 // signerOf returns the CA that has signed the certificate of a server. Other CAs in its response are not shown to
 // the user: they may be foreign ones.
 func (s *session) signerOf(url string) (client.Authority, error) {
-	all, err := s.authoritiesOf(url, true, "")
+	all, err := s.unverifiedAuthorities(url)
 	if err != nil {
 		return client.Authority{}, fault.New(fault.Unavailable, "%s: its certificate is refused: the authority is not known here, and the server does not name it: %w", url, err)
 	}
 	for _, a := range all {
-		if _, err := s.authoritiesOf(url, false, a.PEM); err == nil {
+		if _, err := s.authoritiesOf(url, a.PEM); err == nil {
 			return a, nil
 		}
 	}

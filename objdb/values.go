@@ -19,7 +19,7 @@ import (
 )
 
 // Values protect the contents of the store from readers that bypass this package: if wanted, the values of keys in
-// SealableRoots are encrypted when they are sent, and decrypted when they arrive. All packages above use plain values.
+// sealableRoots are encrypted when they are sent, and decrypted when they arrive. All packages above use plain values.
 type Values interface {
 	// Sealing reports whether values are to be encrypted. Encrypted ones are decrypted in any case.
 	Sealing() bool
@@ -30,11 +30,11 @@ type Values interface {
 	Open(key string, stored []byte) ([]byte, error)
 }
 
-// SealableRoots are the prefixes of keys whose values may be encrypted: the model, the state, and journals of both.
-var SealableRoots = []string{"/contiv.io/obj/", "/contiv.io/state/", "/contiv.io/journal/", "/contiv.io/journal-damaged/"}
+// sealableRoots are the prefixes of keys whose values may be encrypted: the model, the state, and journals of both.
+var sealableRoots = []string{"/contiv.io/obj/", "/contiv.io/state/", "/contiv.io/journal/", "/contiv.io/journal-damaged/"}
 
 func isSealable(key []byte) bool {
-	return slices.ContainsFunc(SealableRoots, func(root string) bool { return bytes.HasPrefix(key, []byte(root)) })
+	return slices.ContainsFunc(sealableRoots, func(root string) bool { return bytes.HasPrefix(key, []byte(root)) })
 }
 
 // IsSealed reports whether the value of a key is encrypted.

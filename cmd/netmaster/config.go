@@ -135,7 +135,10 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, NoExternalIPs: !o.externalIPs, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
+	return &k8s.Config{
+		Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, NoExternalIPs: !o.externalIPs,
+		PodRanges: podRanges, Metrics: k8s.NewMetrics(),
+	}, nil
 }
 
 // resolveAddresses validates the addresses, and determines the internal one if none was given.

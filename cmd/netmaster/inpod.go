@@ -46,7 +46,7 @@ func (o *options) vouched(config *daemon.Config, pods *podjoin.Cluster) {
 	}
 	config.API.Vouch, config.Security.Anew = pods.Vouch, pods.Anew()
 	config.Security.Vouched = func(ctx context.Context) (string, *x509.CertPool, error) {
-		token, err := pki.ReadFile(o.security.podToken, true)
+		token, err := pki.ReadSecret(o.security.podToken)
 		if err != nil {
 			return "", nil, err
 		}

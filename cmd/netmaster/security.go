@@ -86,7 +86,10 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // protection returns the security configuration of the flags, once the addresses are resolved. Clients may reach
 // this netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
-	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy, Debug: o.security.debug, EncryptValues: o.security.encryptValues}
+	s := daemon.Security{
+		Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy,
+		Debug: o.security.debug, EncryptValues: o.security.encryptValues,
+	}
 	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
 	if s.Socket == "" {
 		s.Socket, s.SocketOptional = defaultSocket, true

@@ -18,7 +18,10 @@ import (
 // uplinks, one with those. If there are none any more, their former configuration is undone. machines returns
 // addresses that the host must continue to reach as before.
 func newDriver(o *options, machines func() ([]netip.Addr, error)) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
-	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
+	both := ovsd.Config{
+		RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom,
+		ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{},
+	}
 	config := both
 	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
 	tunnel, err := ovsd.New(config)

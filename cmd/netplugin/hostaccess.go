@@ -25,9 +25,12 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
 	numbers := func() (map[string]uint32, error) { return numbersOfPorts(node, driver) }
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), VTEP: o.node.VTEP,
+		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, Own: o.node.CtrlIP, Datapath: node, Master: master,
+		Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel),
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken, TellHere: node.HostHas, TellUnreached: node.TellUnreached,
+		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed,
+		PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt,
+		TellTaken: node.TellTaken, TellHere: node.HostHas, TellUnreached: node.TellUnreached,
 	})
 }
 

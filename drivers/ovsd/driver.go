@@ -156,8 +156,11 @@ func New(config Config) (*Driver, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
-		peers: newPeers(), manyMasks: manyMasks, slowing: newSlowing(config.SlowFrom), keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
+	d := &Driver{
+		config: config, log: config.Log, ready: make(chan struct{}), keeperDue: notify.New(), flowsLost: notify.New(),
+		connections: make(chan programmer.Switch), peers: newPeers(), manyMasks: manyMasks,
+		slowing: newSlowing(config.SlowFrom), packets: newPackets(), names: newNamesPlace(),
+	}
 	var err error
 	if d.links, err = newLinks(config.NetNS, drivers.LinkGroup(config.encap())); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // container, the link and port on the host, the flows, and the reservation of the address. Its error names all that
 // is missing. Changes by later plugins of the chain are ignored.
 func (s *Server) check(ctx context.Context, c *call) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+	ctx, cancel := context.WithTimeout(ctx, otherTime)
 	defer cancel()
 	unlock, err := s.locks.Lock(ctx, c.id)
 	if err != nil {

@@ -62,16 +62,12 @@ type Limits struct {
 	Add         time.Duration // one ADD, without its undo
 	Ready       time.Duration // how long an ADD waits for a datapath that is not ready
 	Undo        time.Duration // how long a command tries to undo before the worker takes over
-	Other       time.Duration // one CHECK or STATUS
 	RetryMin    time.Duration // first pause between attempts of the worker; it doubles
 	RetryMax    time.Duration // longest pause
 	PendingScan time.Duration // how often the queue of deletions on disk is checked
 	Reconcile   time.Duration // how often the store is compared with the checkpoints
 	Beat        time.Duration // how often the heartbeat is touched
 	Sweep       time.Duration // how often attachments without a namespace are searched for
-	Adds        int           // concurrent ADDs; as many may wait
-	Asks        int           // concurrent STATUSes; as many may wait
-	Others      int           // concurrent other commands; as many may wait
 	Connections int           // open connections
 	Request     time.Duration // time for a client to send its request
 }
@@ -81,8 +77,8 @@ const (
 	addTimeOfPods  = 18 * time.Second  // kubelet retries after 30 s; containerd loads no new configuration while an ADD runs
 	readyTime      = 4 * time.Second   // so that an ADD fails within 5 s
 	undoTime       = 5 * time.Second
-	mostUndos      = 2 // of an ADD: leftovers or conflicts first, and at the end its own attachment
-	otherTime      = 10 * time.Second
+	mostUndos      = 2                // of an ADD: leftovers or conflicts first, and at the end its own attachment
+	otherTime      = 10 * time.Second // one CHECK or STATUS
 	retryFirst     = 500 * time.Millisecond
 	retryMost      = 30 * time.Second
 	scanEvery      = 2 * time.Second
@@ -91,9 +87,9 @@ const (
 	beatEvery      = 5 * time.Second
 	sweepEvery     = time.Minute
 
-	addsAtOnce     = 64
-	asksAtOnce     = 16
-	othersAtOnce   = 64
+	addsAtOnce     = 64  // concurrent ADDs; as many may wait
+	asksAtOnce     = 16  // likewise STATUSes
+	othersAtOnce   = 64  // likewise other commands
 	maxConnections = 320 // more than all that run and wait
 )
 
@@ -109,7 +105,6 @@ func (l *Limits) setDefaults(mode Mode) {
 		{&l.Add, add},
 		{&l.Ready, readyTime},
 		{&l.Undo, undoTime},
-		{&l.Other, otherTime},
 		{&l.RetryMin, retryFirst},
 		{&l.RetryMax, retryMost},
 		{&l.PendingScan, scanEvery},
@@ -122,13 +117,8 @@ func (l *Limits) setDefaults(mode Mode) {
 			*d.value = d.standard
 		}
 	}
-	for _, n := range []struct {
-		value    *int
-		standard int
-	}{{&l.Adds, addsAtOnce}, {&l.Asks, asksAtOnce}, {&l.Others, othersAtOnce}, {&l.Connections, maxConnections}} {
-		if *n.value == 0 {
-			*n.value = n.standard
-		}
+	if l.Connections == 0 {
+		l.Connections = maxConnections
 	}
 }
 

@@ -3,6 +3,7 @@ package k8splugin
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -100,4 +101,10 @@ func decodeRequest(data []byte, into any) error {
 		return failed(stepRequest, fault.New(fault.Malformed, "decode request: more than one document"))
 	}
 	return nil
+}
+
+// isTooLarge reports whether the body exceeded the limit.
+func isTooLarge(err error) bool {
+	var tooLarge *http.MaxBytesError
+	return errors.As(err, &tooLarge)
 }

@@ -77,7 +77,7 @@ func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Conte
 		}
 		group.Go(func() error {
 			p.notBefore = now.Add(p.Next())
-			ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+			ctx, cancel := context.WithTimeout(ctx, otherTime)
 			defer cancel()
 			if err := do(ctx); err != nil && ctx.Err() == nil {
 				s.Log.WithError(err).WithField("endpoint", id).Error("store and containers of this node disagree")

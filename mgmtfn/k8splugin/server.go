@@ -77,9 +77,9 @@ func New(c Config) (*Server, error) {
 		store:   store,
 		boots:   boots,
 		pending: pending.Open(c.StateDir),
-		adds:    newSlots(c.Limits.Adds),
-		asks:    newSlots(c.Limits.Asks),
-		others:  newSlots(c.Limits.Others),
+		adds:    newSlots(addsAtOnce),
+		asks:    newSlots(asksAtOnce),
+		others:  newSlots(othersAtOnce),
 		wake:    notify.New(),
 	}, nil
 }
@@ -199,10 +199,4 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 	default: // STATUS: newCall refuses all others
 		return nil, s.status(ctx)
 	}
-}
-
-// isTooLarge reports whether the body exceeded the limit.
-func isTooLarge(err error) bool {
-	var tooLarge *http.MaxBytesError
-	return errors.As(err, &tooLarge)
 }

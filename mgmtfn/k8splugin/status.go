@@ -20,7 +20,7 @@ const outageGrace = 30 * time.Second
 // status returns an error if an ADD could not be served. Under Kubernetes it checks this node only: an outage of
 // what all nodes use, such as the leader, would make all nodes and their pods not ready.
 func (s *Server) status(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
+	ctx, cancel := context.WithTimeout(ctx, otherTime)
 	defer cancel()
 	if err := s.Datapath.Ready(); err != nil {
 		if s.Mode == Kubernetes && (cniwire.Beats(s.SocketPath, outageGrace) || s.ServesAsBefore(err)) {

@@ -113,7 +113,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	}
 	if who.Session != "" {
 		session, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
-		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !mastercfg.Current(session.Created, session.Expires, now)) {
+		if fault.Is(err, fault.NotFound) || err == nil && !isCurrent(session, user, now) {
 			return nil, errNotAuthenticated("the session of user %s has ended: log in again", who.Name)
 		}
 		if err != nil {
@@ -125,7 +125,12 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 			return nil, err
 		}
 	}
-	return grants(r, nil, mastercfg.BindingsKey(who.Name, true))
+	return grants(r, nil, mastercfg.UserBindingsKey(who.Name))
+}
+
+// isCurrent reports whether a session is one of this user, not of a former one with the name, and has not ended.
+func isCurrent(session *mastercfg.Session, user *mastercfg.LocalUser, now time.Time) bool {
+	return session.User == user.Name && session.Life == user.Life && mastercfg.Current(session.Created, session.Expires, now)
 }
 
 // grants adds the grants of the bindings in a record.
@@ -169,7 +174,7 @@ func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights
 	set := rights.Set{}
 	for _, group := range s.Groups {
 		var err error
-		if set, err = grants(r, set, mastercfg.BindingsKey(group, false)); err != nil {
+		if set, err = grants(r, set, mastercfg.GroupBindingsKey(group)); err != nil {
 			return nil, err
 		}
 	}
@@ -206,11 +211,11 @@ func Since(r ledger.Reader, who identity.Identity) int64 {
 	if s, err := foreignSession(r, who); err == nil && s != nil {
 		since := max(mode, r.Revision(mastercfg.GroupsKey), r.Revision(mastercfg.SessionKey(who.Session))) // a session has the groups of its login
 		for _, group := range s.Groups {
-			since = max(since, r.Revision(mastercfg.BindingsKey(group, false)))
+			since = max(since, r.Revision(mastercfg.GroupBindingsKey(group)))
 		}
 		return since
 	}
-	return max(mode, r.Revision(mastercfg.BindingsKey(who.Name, true)))
+	return max(mode, r.Revision(mastercfg.UserBindingsKey(who.Name)))
 }
 
 // Expires returns when the token or user certificate of an identity expires; zero: never.

@@ -68,7 +68,7 @@ func Bind(tx *ledger.Tx, principal string, local bool, g rights.Grant) (Bound, e
 	if _, err := UserAt(tx, principal); local && err != nil {
 		return Bound{}, fault.New(fault.MissingReference, "principalName: %w", err).WithField("principalName")
 	}
-	key := mastercfg.BindingsKey(principal, local)
+	key := bindingsKey(principal, local)
 	of, err := bindingsOf(tx, key)
 	if err != nil {
 		return Bound{}, err
@@ -119,6 +119,14 @@ func checkGrant(r ledger.Reader, g rights.Grant) error {
 	return nil
 }
 
+// bindingsKey returns the key of a principal's roles.
+func bindingsKey(principal string, local bool) string {
+	if local {
+		return mastercfg.UserBindingsKey(principal)
+	}
+	return mastercfg.GroupBindingsKey(principal)
+}
+
 // Unbind removes a binding.
 func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 	b, err := BindingAt(tx, id)
@@ -126,7 +134,7 @@ func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 		return err
 	}
 	unbind := func() error {
-		return drop(tx, mastercfg.BindingsKey(b.Principal, b.Local), func(other mastercfg.Binding) bool { return other.ID == id })
+		return drop(tx, bindingsKey(b.Principal, b.Local), func(other mastercfg.Binding) bool { return other.ID == id })
 	}
 	if b.Role != string(rights.Admin) {
 		return unbind()

@@ -81,7 +81,7 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	}
 	return KeepingAdmin(tx, by, func() error {
 		tx.Delete(mastercfg.UserKey(name))
-		tx.Delete(mastercfg.BindingsKey(name, true))
+		tx.Delete(mastercfg.UserBindingsKey(name))
 		if err := DropCertificates(tx, name); err != nil {
 			return err
 		}

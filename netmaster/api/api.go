@@ -138,7 +138,8 @@ func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 		config.Foreseen = auth.NewForeseen(config.Now().UTC())
 	}
 	a := &API{
-		ledger: auth.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), searches: make(ratelimit.Semaphore, 1), types: objects.Types(),
+		ledger: auth.Guard(ledger), store: store, config: config, types: objects.Types(),
+		nodes: newNodes(config, ledger.View), searches: make(ratelimit.Semaphore, 1),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		entrance: auth.New(auth.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
@@ -148,7 +149,8 @@ func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 		Ledger: a.ledger, Services: store.Services, SealPlain: a.objects.SealPlain, Now: config.Now, Keyring: config.Keyring, Log: config.Log,
 	})
 	a.logins = logins.New(logins.Config{
-		Ledger: a.ledger, Now: config.Now, HashCost: config.HashCost, HashWorkers: config.HashWorkers, Keyring: config.Keyring, Log: config.Log, Certify: a.members.CertifyUser,
+		Ledger: a.ledger, Now: config.Now, HashCost: config.HashCost, HashWorkers: config.HashWorkers,
+		Keyring: config.Keyring, Log: config.Log, Certify: a.members.CertifyUser,
 	})
 	a.router = a.routes()
 	return a

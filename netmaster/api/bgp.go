@@ -20,7 +20,7 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 	if err != nil || !registered {
 		return oper, err
 	}
-	body, err := a.nodes.call(ctx, "GET", at, "/inspect/bgp", longAnswer)
+	body, err := a.nodes.get(ctx, at, "/inspect/bgp", longAnswer)
 	if fault.Is(err, fault.Unavailable) {
 		oper.Problem = err.Error()
 		return oper, nil

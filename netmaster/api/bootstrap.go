@@ -7,17 +7,16 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Defaults of the global object where the flags leave fields empty.
 const (
-	defaultArpMode   = "proxy"
-	DefaultPvtSubnet = objects.DefaultPvtSubnet
-	defaultVlans     = "1-4094"
-	defaultVxlans    = "1-10000"
-	DefaultTenant    = "default"
+	defaultArpMode = "proxy"
+	defaultVlans   = "1-4094"
+	defaultVxlans  = "1-10000"
 )
 
 // Bootstrap creates the objects that a cluster needs, if they are absent: the global object, the pool of group
@@ -42,10 +41,10 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		}
 	}
 	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		if master.Exists(tx, "tenant", DefaultTenant) {
+		if master.Exists(tx, "tenant", mastercfg.DefaultTenant) {
 			return nil
 		}
-		_, err := tenant.Create(a.ownChange(tx), &contivmodel.Tenant{TenantName: DefaultTenant})
+		_, err := tenant.Create(a.ownChange(tx), &contivmodel.Tenant{TenantName: mastercfg.DefaultTenant})
 		return err
 	})
 	return err
@@ -77,7 +76,7 @@ func WithDefaults(flags contivmodel.Global) contivmodel.Global {
 	flags.Name = contivmodel.GlobalName
 	flags.ArpMode = cmp.Or(flags.ArpMode, defaultArpMode)
 	flags.NetworkInfraType = cmp.Or(flags.NetworkInfraType, "default")
-	flags.PvtSubnet = cmp.Or(flags.PvtSubnet, DefaultPvtSubnet)
+	flags.PvtSubnet = cmp.Or(flags.PvtSubnet, objects.DefaultPvtSubnet)
 	flags.Vlans = cmp.Or(flags.Vlans, defaultVlans)
 	flags.Vxlans = cmp.Or(flags.Vxlans, defaultVxlans)
 	return flags

@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CountersPath is the path of the counters of a policy's rules, followed by its key.
-const CountersPath = "/api/v1/counters/policys/"
+// countersPath is the path of the counters of a policy's rules, followed by its key.
+const countersPath = "/api/v1/counters/policys/"
 
 // nodeCounters is a node's answer with its counters.
 type nodeCounters struct {
@@ -107,7 +107,7 @@ func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointSta
 
 // counted reads the counters of one node. Answers are decoded one at a time.
 func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counted nodeCounters, err error) {
-	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode(), countedAnswer)
+	body, err := a.nodes.get(ctx, at, "/inspect/counters?"+query.Encode(), countedAnswer)
 	if err != nil {
 		return counted, err
 	}

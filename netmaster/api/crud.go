@@ -37,10 +37,7 @@ func intended(r *http.Request, kind contivmodel.Kind) (intent, error) {
 
 // upsert creates an object, or updates the one with the same key, or with dryRun answers what would be stored.
 func (a *API) upsert(r *http.Request) (rest.Reply, error) {
-	kind, err := kindOf(r)
-	if err != nil {
-		return rest.Reply{}, err
-	}
+	kind := kindOf(r)
 	body, err := rest.ReadBody(r)
 	if err != nil {
 		return rest.Reply{}, err
@@ -68,10 +65,7 @@ func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 
 // remove deletes an object and answers its key.
 func (a *API) remove(r *http.Request) (rest.Reply, error) {
-	kind, err := kindOf(r)
-	if err != nil {
-		return rest.Reply{}, err
-	}
+	kind := kindOf(r)
 	in, err := intended(r, kind)
 	if err != nil {
 		return rest.Reply{}, err
@@ -125,35 +119,39 @@ func (a *API) preview(ctx context.Context, key string, plan func(*ledger.Tx) err
 // apply executes the intent on the stored object, and returns the new stored object; nil if it was deleted.
 func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, error) {
 	stored, err := t.Get(c, in.key)
-	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
+	isNew := in.object != nil && fault.Is(err, fault.NotFound)
+	if err != nil && !isNew {
 		return nil, err
 	}
-	if err := in.checkCondition(c, stored != nil); err != nil {
+	if err := in.checkCondition(c, !isNew); err != nil {
 		return nil, err
 	}
-	if in.object != nil {
-		if err := c.Bounded(in.object, stored == nil); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case in.object == nil:
+	if in.object == nil {
 		return nil, t.Remove(c, stored)
-	case err != nil:
-		if err := contivmodel.CheckSecrets(in.object); err != nil {
-			return nil, err
-		}
-		fresh, err := c.Sealed(in.object, nil)
-		if err != nil {
-			return nil, err
-		}
-		return t.Create(c, fresh)
+	}
+	if err := c.Bounded(in.object, isNew); err != nil {
+		return nil, err
+	}
+	if isNew {
+		return in.create(t, c)
 	}
 	wanted, err := c.Sealed(contivmodel.WithSecrets(in.object, stored), stored)
 	if err != nil {
 		return nil, err
 	}
 	return stored, t.Update(c, stored, wanted)
+}
+
+// create stores the object of an intent, whose key is free.
+func (in intent) create(t objects.Type, c *objects.Change) (contivmodel.Object, error) {
+	if err := contivmodel.CheckSecrets(in.object); err != nil {
+		return nil, err
+	}
+	fresh, err := c.Sealed(in.object, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.Create(c, fresh)
 }
 
 // checkCondition checks the request's condition (If-Match and the like) against the stored object. A deleted object has no
@@ -170,10 +168,7 @@ func (in intent) checkCondition(c *objects.Change, exists bool) (err error) {
 
 // list answers all objects of a kind, sorted by key, or a stream of their changes.
 func (a *API) list(r *http.Request) (rest.Reply, error) {
-	kind, err := kindOf(r)
-	if err != nil {
-		return rest.Reply{}, err
-	}
+	kind := kindOf(r)
 	switch watch, err := wantsWatch(r); {
 	case err != nil:
 		return rest.Reply{}, err
@@ -214,10 +209,7 @@ func (a *API) inspect(r *http.Request) (rest.Reply, error) {
 
 // read answers the result of show for a stored object.
 func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, contivmodel.Object) (rest.Reply, error)) (rest.Reply, error) {
-	kind, err := kindOf(r)
-	if err != nil {
-		return rest.Reply{}, err
-	}
+	kind := kindOf(r)
 	t, ok := a.types[kind.Type]
 	if !ok {
 		return rest.Reply{}, objects.NotFound(kind.Type)

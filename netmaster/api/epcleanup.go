@@ -129,7 +129,7 @@ func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, t
 // reclaim deletes one endpoint, unless its registered node uses it.
 func (a *API) reclaim(ctx context.Context, at agentAt, registered bool, ep *mastercfg.CfgEndpointState) error {
 	if registered {
-		answer, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/endpoint/"+url.PathEscape(ep.ID), shortAnswer)
+		answer, err := a.nodes.get(ctx, at, "/inspect/endpoint/"+url.PathEscape(ep.ID), shortAnswer)
 		switch {
 		case err == nil:
 			return fault.New(fault.InUse, "host %s: a container uses it: %s", ep.HomingHost, bytes.TrimSpace(answer[:min(len(answer), userShown)]))

@@ -37,7 +37,10 @@ func (a *API) kubernetes(ctx context.Context) (*contivmodel.KubernetesStatus, er
 	if following := a.following.Load(); following != nil {
 		now = (*following)(ctx)
 	}
-	s := &contivmodel.KubernetesStatus{Problem: now.Problem, Waiting: now.Waiting, Behind: now.Behind, Nodes: []string{}, Unserved: []string{}, Troubles: []contivmodel.KubernetesTrouble{}}
+	s := &contivmodel.KubernetesStatus{
+		Problem: now.Problem, Waiting: now.Waiting, Behind: now.Behind, Nodes: []string{}, Unserved: []string{},
+		Troubles: []contivmodel.KubernetesTrouble{},
+	}
 	err := a.ledger.View(func(r ledger.Reader) error {
 		r.Range(mastercfg.K8sNodePrefix, func(key string, _ []byte) bool {
 			s.Nodes = append(s.Nodes, strings.TrimPrefix(key, mastercfg.K8sNodePrefix))

@@ -394,7 +394,7 @@ func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
 		for i := range full.Bindings {
 			full.Bindings[i] = mastercfg.Binding{ID: fmt.Sprint(i), Role: string(rights.Viewer), Tenant: "blue"}
 		}
-		return ledger.Write(tx, mastercfg.BindingsKey("cn=many", false), full)
+		return ledger.Write(tx, mastercfg.GroupBindingsKey("cn=many"), full)
 	})
 	b.want(ann, "POST", bindings, group("cn=y"), 409, "there can be no more")
 	b.want("proven:root", "POST", bindings, strings.Replace(group("cn=y"), "blue", "red", 1), 201, "")

@@ -50,9 +50,9 @@ var (
 // matrix has every route but those of kinds, with the paths to request.
 var matrix = map[string]map[string]row{
 	rest.ApplyPath:         {rest.ApplyPath: rowKnown},
-	CountersPath + "{key}": {CountersPath + "blue:none": rowOwn, CountersPath + "red:none": rowForeign},
-	VerdictPath:            {VerdictPath: rowKnown},
-	TracePath:              {TracePath: rowKnown},
+	countersPath + "{key}": {countersPath + "blue:none": rowOwn, countersPath + "red:none": rowForeign},
+	verdictPath:            {verdictPath: rowKnown},
+	tracePath:              {tracePath: rowKnown},
 	"/api/v1/status":       {"/api/v1/status": rowKnown},
 	"/api/v1/openapi.json": {"/api/v1/openapi.json": rowKnown},
 

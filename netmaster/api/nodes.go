@@ -89,15 +89,15 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 	}, nil
 }
 
-// call sends a request without a body and returns the body of a 200, of at most so many bytes. Errors:
+// get asks a node's agent and returns the body of a 200, of at most so many bytes. Errors:
 // fault.Unavailable if the node does not answer or returns 503 or 401, fault.NotFound for a 404, fault.Invalid
 // for a 400, fault.Internal for everything else.
-func (n nodes) call(ctx context.Context, method string, at agentAt, path string, most int64) ([]byte, error) {
+func (n nodes) get(ctx context.Context, at agentAt, path string, most int64) ([]byte, error) {
 	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(cmp.Or(at.port, n.port))), mastercfg.Scheme
 	if at.joined {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+host+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", host, err)
 	}
@@ -112,10 +112,10 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "node %s: answer of %s %s: %w", host, method, path, err)
+		return nil, fault.New(fault.Unavailable, "node %s: answer of GET %s: %w", host, path, err)
 	}
 	if int64(len(body)) > most {
-		return nil, fault.New(fault.Internal, "node %s: the answer of %s %s has more than %d bytes", host, method, path, most)
+		return nil, fault.New(fault.Internal, "node %s: the answer of GET %s has more than %d bytes", host, path, most)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return body, nil
@@ -206,7 +206,7 @@ func (a *API) agent(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	said, err := a.nodes.call(r.Context(), http.MethodGet, at, "/"+what, longAnswer)
+	said, err := a.nodes.get(r.Context(), at, "/"+what, longAnswer)
 	text := strings.TrimSuffix(string(said), "\n")
 	switch {
 	case err != nil:

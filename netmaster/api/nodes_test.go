@@ -367,7 +367,7 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	})
 	h2.set(func(n *nodeREST) { n.counters = `{"rules":{` + rule + `}}` })
 	var got contivmodel.PolicyCounters
-	if err := json.Unmarshal([]byte(b.ok("GET", CountersPath+"blue:p", "")), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.ok("GET", countersPath+"blue:p", "")), &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]contivmodel.RuleCounters{"blue:p:1": {Packets: 10, Bytes: 1000}}, got.Rules); diff != "" {
@@ -383,7 +383,7 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	h2.set(func(n *nodeREST) {
 		n.counters = `{"rules":{` + rule + `},"more":"` + strings.Repeat("m", countedAnswer) + `"}`
 	})
-	if err := json.Unmarshal([]byte(b.ok("GET", CountersPath+"blue:p", "")), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.ok("GET", countersPath+"blue:p", "")), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Silent) != 2 || !strings.HasPrefix(got.Silent[0], "h2: ") || !strings.Contains(got.Silent[0], "more than") {
@@ -393,7 +393,7 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 	if ep := inspected[contivmodel.EndpointOper](b, "endpoints/c1"); ep.Counters != nil {
 		t.Errorf("counters of an endpoint: %+v", ep.Counters)
 	}
-	b.refused("GET", CountersPath+"blue:none", "", "policy not found", 404, "not-found")
+	b.refused("GET", countersPath+"blue:none", "", "policy not found", 404, "not-found")
 }
 
 // Concurrent requests for the counters of rules share one request to each node, and only one is in progress:
@@ -416,7 +416,7 @@ func TestNodesAreAskedForCountersOnceForAllWhoAsk(t *testing.T) {
 	var asking sync.WaitGroup
 	for i := range clients {
 		asking.Go(func() {
-			text := b.ok("GET", fmt.Sprintf("%sblue:p%d", CountersPath, i), "")
+			text := b.ok("GET", fmt.Sprintf("%sblue:p%d", countersPath, i), "")
 			if strings.Contains(text, `"packets":3`) != (i == 1) {
 				t.Errorf("policy %d: %s", i, text)
 			}
@@ -468,7 +468,7 @@ func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	token := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	answered := make(chan int, 1)
 	go func() {
-		code, _, _ := b.do("GET", CountersPath+"blue:p", "", auth.TokenHeader, token, "Accept", fault.ProblemType)
+		code, _, _ := b.do("GET", countersPath+"blue:p", "", auth.TokenHeader, token, "Accept", fault.ProblemType)
 		answered <- code
 	}()
 	testkit.Eventually(t, 20*time.Second, "the node is asked", func() (asked bool) {

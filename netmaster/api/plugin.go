@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -22,7 +23,11 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		network, tenant := master.NetworkOfPool(tx, req.NetworkID, req.AddressPool)
-		if err := cmp.Or(a.allocates(r.Context()), checkServesTenant(r.Context(), tx, tenant), a.change(r.Context(), tx).RoomForAddress(network, tenant)); err != nil {
+		if err := cmp.Or(
+			a.allocates(r.Context()),
+			checkServesTenant(r.Context(), tx, tenant),
+			a.change(r.Context(), tx).RoomForAddress(network, tenant),
+		); err != nil {
 			return err
 		}
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
@@ -47,7 +52,13 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 	noteEndpoint(r, cmp.Or(req.ConfigEP.Container, req.ConfigEP.Host), req.TenantName, req.NetworkName) // EndpointID does not matter for a new endpoint
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(checkIsHost(r.Context(), req.ConfigEP.Host), checkServesTenant(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.checkPlacement(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
+		if err := cmp.Or(
+			checkIsHost(r.Context(), req.ConfigEP.Host),
+			checkServesTenant(r.Context(), tx, req.TenantName),
+			a.labels(r.Context(), req.Labels),
+			a.checkPlacement(r.Context(), tx, req),
+			a.change(r.Context(), tx).RoomForEndpoint(req),
+		); err != nil {
 			return err
 		}
 		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
@@ -66,7 +77,11 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
-		if err := cmp.Or(mayRelease(r.Context(), tx, req.TenantName, id), isOfNetwork(tx, id, mastercfg.NetworkID(req.TenantName, req.NetworkName)), isOfHost(tx, id, req.Host)); err != nil {
+		if err := cmp.Or(
+			mayRelease(r.Context(), tx, req.TenantName, id),
+			isOfNetwork(tx, id, mastercfg.NetworkID(req.TenantName, req.NetworkName)),
+			isOfHost(tx, id, req.Host),
+		); err != nil {
 			return err
 		}
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
@@ -137,25 +152,10 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 	var err error
 	switch req.Event {
 	case "start":
-		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-			network, err := networkNamed(tx, req.Tenant, req.Network)
-			if err != nil {
-				return err
-			}
-			networkID := mastercfg.NetworkID(req.Tenant, network)
-			id := mastercfg.EndpointID(networkID, req.EndpointID)
-			if err := cmp.Or(checkServesTenant(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id), isOfNetwork(tx, id, networkID)); err != nil {
-				return err
-			}
-			return master.StartContainer(tx, id, req)
-		})
+		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return a.startContainer(r.Context(), tx, req) })
 	case "die":
 		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-			host, err := speaksForContainer(r.Context(), tx, req.ContainerID)
-			if err := cmp.Or(err, a.containers(r.Context())); err != nil {
-				return err
-			}
-			known, err = master.StopContainer(tx, req.ContainerID, host)
+			known, err = a.stopContainer(r.Context(), tx, req)
 			return err
 		})
 	}
@@ -163,6 +163,33 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 		return rest.Reply{Revision: rev}, err // null
 	}
 	return rest.Reply{Body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, Revision: rev}, err
+}
+
+func (a *API) startContainer(ctx context.Context, tx *ledger.Tx, req *mastercfg.UpdateEndpointRequest) error {
+	network, err := networkNamed(tx, req.Tenant, req.Network)
+	if err != nil {
+		return err
+	}
+	networkID := mastercfg.NetworkID(req.Tenant, network)
+	id := mastercfg.EndpointID(networkID, req.EndpointID)
+	if err := cmp.Or(
+		checkServesTenant(ctx, tx, req.Tenant),
+		a.containers(ctx),
+		speaksForEndpoint(ctx, tx, id),
+		isOfNetwork(tx, id, networkID),
+	); err != nil {
+		return err
+	}
+	return master.StartContainer(tx, id, req)
+}
+
+// stopContainer reports whether an endpoint had the container. After a refusal that is not known: true.
+func (a *API) stopContainer(ctx context.Context, tx *ledger.Tx, req *mastercfg.UpdateEndpointRequest) (known bool, err error) {
+	host, err := speaksForContainer(ctx, tx, req.ContainerID)
+	if err := cmp.Or(err, a.containers(ctx)); err != nil {
+		return true, err
+	}
+	return master.StopContainer(tx, req.ContainerID, host)
 }
 
 // networkNamed returns the network with this name, or the network of the group with this name.

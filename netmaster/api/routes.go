@@ -23,7 +23,7 @@ import (
 type served struct {
 	api *API
 	rest.Route
-	closed bool // one of the account routes
+	account bool // one of the account routes: they exist in a closed cluster only
 }
 
 // agentPaths are the agents' routes that operators can use through netmaster.
@@ -44,9 +44,9 @@ const inspectRoot = "/api/v1/inspect/"
 func (a *API) table() []rest.Route {
 	return []rest.Route{
 		rest.Trying(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
-		rest.At(CountersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
-		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
-		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
+		rest.At(countersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
+		rest.At(verdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
+		rest.At(tracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
 		rest.At("/api/v1/status", rights.Known, rest.Methods{http.MethodGet: a.status}),
 		rest.At("/api/v1/openapi.json", rights.Known, rest.Methods{http.MethodGet: openapi}),
 
@@ -87,10 +87,10 @@ func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
 	for _, entry := range a.logins.Routes() {
-		router.Handle(entry.Path+"{slash:/?}", served{a, entry, true})
+		router.Handle(entry.Path+"{slash:/?}", served{api: a, Route: entry, account: true})
 	}
 	for _, entry := range a.allRoutes() {
-		route := router.Handle(entry.Path+"{slash:/?}", served{a, entry, false})
+		route := router.Handle(entry.Path+"{slash:/?}", served{api: a, Route: entry})
 		if at := strings.Index(entry.Path, "{segment}"); at >= 0 {
 			route.MatcherFunc(knownSegment(entry.Path[:at]))
 		}
@@ -133,12 +133,12 @@ func knownSegment(root string) mux.MatcherFunc {
 
 // ServeHTTP implements http.Handler.
 func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.closed && auth.CallerFrom(r.Context()) == nil {
+	if s.account && auth.CallerFrom(r.Context()) == nil {
 		noRoute(w, r)
 		return
 	}
 	var err error
-	if s.closed {
+	if s.account {
 		err = Confidential(r)
 	}
 	if err == nil {
@@ -188,7 +188,7 @@ func (a *API) noteFailure(r *http.Request, err error) {
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	auth.CallerFrom(r.Context()).Failed(err)
 	s.api.noteFailure(r, err)
-	if s.closed {
+	if s.account {
 		rest.WriteErrorAsProxy(w, r, err)
 		return
 	}
@@ -227,11 +227,7 @@ func (s served) named(asked *http.Request) string {
 }
 
 // kindOf returns the kind of a request; knownSegment has checked that there is one.
-func kindOf(r *http.Request) (contivmodel.Kind, error) {
-	segment := mux.Vars(r)["segment"]
-	kind, ok := contivmodel.KindBySegment(segment)
-	if !ok {
-		return kind, fault.New(fault.NotFound, "%s: no such collection", segment)
-	}
-	return kind, nil
+func kindOf(r *http.Request) contivmodel.Kind {
+	kind, _ := contivmodel.KindBySegment(mux.Vars(r)["segment"])
+	return kind
 }

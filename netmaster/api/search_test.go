@@ -50,7 +50,7 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 		}
 	}
 	searches(ann, clientAnswers)
-	for _, path := range []string{"/api/v1/inspect/endpoints/one", VerdictPath + "?from=one&to=one&port=1&protocol=tcp", TracePath + "?from=one&to=one&port=1&protocol=tcp"} {
+	for _, path := range []string{"/api/v1/inspect/endpoints/one", verdictPath + "?from=one&to=one&port=1&protocol=tcp", tracePath + "?from=one&to=one&port=1&protocol=tcp"} {
 		code, answer, _ := b.do("GET", path, "", auth.TokenHeader, ann, "Accept", fault.ProblemType)
 		if code != http.StatusTooManyRequests {
 			t.Errorf("%s: %d %s", path, code, answer)
@@ -96,7 +96,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 	})
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	b.endpointAs("proven:node/h1", "blue", "one")
-	const trace = TracePath + "?from=one&to=one&port=1&protocol=tcp"
+	const trace = tracePath + "?from=one&to=one&port=1&protocol=tcp"
 	var under sync.WaitGroup
 	for i := range clientAnswers {
 		under.Go(func() {

@@ -221,7 +221,10 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
-			found = append(found, contivmodel.SecurityDaemon{Role: string(identity.Node), Name: host, Address: n.HostAddr, Secured: n.Authorities != "" && joined.Key != ""})
+			found = append(found, contivmodel.SecurityDaemon{
+				Role: string(identity.Node), Name: host, Address: n.HostAddr,
+				Secured: n.Authorities != "" && joined.Key != "",
+			})
 		}
 		return nil
 	})

@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// TracePath is the route that traces a packet.
-const TracePath = "/api/v1/trace"
+// tracePath is the route that traces a packet.
+const tracePath = "/api/v1/trace"
 
 // trace asks the node of the sending endpoint to trace a packet and, if the packet goes there, the node of the
 // receiver. Both endpoints must be visible to the caller.
@@ -118,7 +118,7 @@ func (a *API) hop(ctx context.Context, host string, query url.Values) (hop hops.
 	if err != nil {
 		return hop, err
 	}
-	said, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/trace?"+query.Encode(), shortAnswer)
+	said, err := a.nodes.get(ctx, at, "/inspect/trace?"+query.Encode(), shortAnswer)
 	if err != nil {
 		return hop, err
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// VerdictPath is the route that reports whether one endpoint may reach another.
-const VerdictPath = "/api/v1/verdict"
+// verdictPath is the route that reports whether one endpoint may reach another.
+const verdictPath = "/api/v1/verdict"
 
 // tierNames are the names of the tiers in answers.
 var tierNames = map[int]string{tiers.OfGroups: "groups, final", tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
@@ -109,7 +109,11 @@ func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) 
 	if err != nil {
 		return judged{}, err
 	}
-	j := judged{id: ep.ID, tenant: tenantOfEndpoint(r, ep.NetID), group: ep.EndpointGroupID, node: ep.HomingHost, access: ep.PodUID == "" && (ep.EndpointID == "" || ep.EndpointID == ep.HomingHost), end: tiers.End{Judged: ep.PodUID != ""}}
+	j := judged{
+		id: ep.ID, tenant: tenantOfEndpoint(r, ep.NetID), group: ep.EndpointGroupID, node: ep.HomingHost,
+		access: ep.PodUID == "" && (ep.EndpointID == "" || ep.EndpointID == ep.HomingHost),
+		end:    tiers.End{Judged: ep.PodUID != ""},
+	}
 	for i, text := range []string{ep.IPAddress, ep.IPv6Address} {
 		if address, err := netip.ParseAddr(text); err == nil { // otherwise it has none
 			j.addresses[i] = address

@@ -37,7 +37,7 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	says := func(when, query, want string) {
 		t.Helper()
 		var got contivmodel.Verdicts
-		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:web&to=shop:db&"+query, "")), &got); err != nil {
+		if err := json.Unmarshal([]byte(b.ok("GET", verdictPath+"?from=shop:web&to=shop:db&"+query, "")), &got); err != nil {
 			t.Fatal(err)
 		}
 		var words []string
@@ -75,7 +75,7 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 			TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: host, Host: host},
 		})
 		var got contivmodel.Verdicts
-		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=web.blue-"+host+"&to=shop:db&protocol=tcp&port=82", "")), &got); err != nil {
+		if err := json.Unmarshal([]byte(b.ok("GET", verdictPath+"?from=web.blue-"+host+"&to=shop:db&protocol=tcp&port=82", "")), &got); err != nil {
 			t.Fatal(err)
 		}
 		if got.Verdicts[0].Allowed != allowed {
@@ -86,7 +86,7 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	b.ok("POST", "rules/blue:p:1", `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","protocol":"tcp","port":80,"action":"deny","priority":1}`)
 	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`)
 	var got contivmodel.Verdicts
-	if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:web&to=shop:db&"+tcp, "")), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.ok("GET", verdictPath+"?from=shop:web&to=shop:db&"+tcp, "")), &got); err != nil {
 		t.Fatal(err)
 	}
 	if v := got.Verdicts[0]; v.Allowed || len(v.Judged) != 1 || v.Judged[0].Tier != "groups" || v.Judged[0].Rule == "" {
@@ -106,14 +106,14 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
 		TenantName: "blue", NetworkName: "web.v2", EPCommonName: "dotted", PodNamespace: "shop", PodUID: "u3", ConfigEP: mastercfg.ConfigEP{Container: "cdotted", Host: "h1"},
 	})
-	if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=shop:dotted&to=shop:db&"+tcp, "")), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.ok("GET", verdictPath+"?from=shop:dotted&to=shop:db&"+tcp, "")), &got); err != nil {
 		t.Fatal(err)
 	}
 	if v := got.Verdicts[0]; v.Judged[0].Tier == "tenants" {
 		t.Errorf("two networks of a tenant: %+v", v)
 	}
-	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:none&"+tcp, "", "endpoint not found", 404, "not-found")
-	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
+	b.refused("GET", verdictPath+"?from=shop:web&to=shop:none&"+tcp, "", "endpoint not found", 404, "not-found")
+	b.refused("GET", verdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
 }
 
 // Processes of another node are admitted by the addresses of the node in policies.
@@ -135,7 +135,7 @@ func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
 	allowed := func(when string, want bool) {
 		t.Helper()
 		var got contivmodel.Verdicts
-		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=access.blue-h2&to=shop:db&protocol=tcp&port=80", "")), &got); err != nil || len(got.Verdicts) == 0 {
+		if err := json.Unmarshal([]byte(b.ok("GET", verdictPath+"?from=access.blue-h2&to=shop:db&protocol=tcp&port=80", "")), &got); err != nil || len(got.Verdicts) == 0 {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		for _, v := range got.Verdicts {

@@ -320,19 +320,9 @@ func (w *watch) list(out io.Writer) error {
 func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
 	own := slices.DeleteFunc(changes, w.isHidden) // clears the rest
 	for len(own) > 0 {
-		err := w.api.ledger.View(func(r ledger.Reader) error {
-			if err := w.allowed(r); err != nil {
-				return err
-			}
-			for ; len(own) > 0 && !out.Full(); own = own[1:] {
-				if e, ok := w.event(r, own[0]); ok {
-					if err := out.Line(e); err != nil {
-						return err
-					}
-				}
-				own[0] = mirror.Change{}
-			}
-			return nil
+		err := w.api.ledger.View(func(r ledger.Reader) (err error) {
+			own, err = w.fill(out, r, own)
+			return err
 		})
 		if err == nil && out.Full() {
 			err = out.Flush()
@@ -343,6 +333,22 @@ func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) erro
 	}
 	w.revision = upTo
 	return nil
+}
+
+// fill writes changes to the buffer of a stream until that is full, and returns the rest.
+func (w *watch) fill(out *rest.Stream, r ledger.Reader, changes []mirror.Change) ([]mirror.Change, error) {
+	if err := w.allowed(r); err != nil {
+		return changes, err
+	}
+	for ; len(changes) > 0 && !out.Full(); changes = changes[1:] {
+		if e, ok := w.event(r, changes[0]); ok {
+			if err := out.Line(e); err != nil {
+				return changes, err
+			}
+		}
+		changes[0] = mirror.Change{}
+	}
+	return changes, nil
 }
 
 // bookmark writes the revision up to which the client has received everything, after checking that the client may

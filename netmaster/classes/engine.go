@@ -122,7 +122,7 @@ func (e *Engine) SetNamespace(name string, labels map[string]string) {
 	if e.namespaces[name] == nil {
 		e.namespaces[name] = map[string]string{}
 	}
-	e.reach.label(name, labels, true)
+	e.reach.label(name, labels)
 	for key := range e.podsIn[name] {
 		e.reclassify(key, 0)
 	}
@@ -131,7 +131,7 @@ func (e *Engine) SetNamespace(name string, labels map[string]string) {
 // RemoveNamespace removes a namespace.
 func (e *Engine) RemoveNamespace(name string) {
 	delete(e.namespaces, name)
-	e.reach.label(name, nil, false)
+	e.reach.forget(name)
 	for key := range e.podsIn[name] {
 		e.reclassify(key, 0)
 	}

@@ -59,13 +59,20 @@ func (r *reach) remove(s *selector) {
 	}
 }
 
-// label sets the labels of a namespace; if known is false the namespace does not exist.
-func (r *reach) label(namespace string, labels map[string]string, known bool) {
+// label sets the labels of a namespace.
+func (r *reach) label(namespace string, labels map[string]string) {
 	for s := range r.wide {
-		if known && s.spec.Namespaces.Matches(labels) {
+		if s.spec.Namespaces.Matches(labels) {
 			r.enter(namespace, s)
 		} else {
 			r.leave(namespace, s)
 		}
+	}
+}
+
+// forget removes a namespace.
+func (r *reach) forget(namespace string) {
+	for s := range r.wide {
+		r.leave(namespace, s)
 	}
 }

@@ -52,7 +52,10 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return access.SetSecurity(tx, mastercfg.Security{Mode: founded, ClusterID: d.certificates.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
+		return access.SetSecurity(tx, mastercfg.Security{
+			Mode: founded, ClusterID: d.certificates.authorities().Cluster(), Keyring: d.keyring.State(),
+			Sealed: d.cfg.Security.Store,
+		})
 	})
 	if err == nil {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")

@@ -22,24 +22,24 @@ const tlsHandshake = 0x16
 // plainRefused is the answer to plain HTTP where only TLS is served.
 const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis address is served over https only\n"
 
-// encrypting is a listener whose connections may be TLS. While offers returns false, as there is no
+// encrypting is a listener whose connections may be TLS. While hasCertificate returns false, as there is no
 // certificate, all are plain; if only TLS is served, they fail.
 type encrypting struct {
 	net.Listener
-	config     *tls.Config
-	offers     func() bool
-	gate       func(net.Conn) // takes over connections of agents
-	only       bool           // plain connections are refused
-	handshakes *handshakes
+	config         *tls.Config
+	hasCertificate func() bool
+	gate           func(net.Conn) // takes over connections of agents
+	tlsOnly        bool           // plain connections are refused
+	handshakes     *handshakes
 }
 
 // Accept implements net.Listener.
 func (e encrypting) Accept() (net.Conn, error) {
 	conn, err := e.Listener.Accept()
-	if err != nil || !e.only && !e.offers() {
+	if err != nil || !e.tlsOnly && !e.hasCertificate() {
 		return conn, err
 	}
-	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only, handshakes: e.handshakes}, nil
+	return &connection{Conn: conn, config: e.config, gate: e.gate, tlsOnly: e.tlsOnly, handshakes: e.handshakes}, nil
 }
 
 // connection is a connection whose first byte shows whether it is TLS.
@@ -47,7 +47,7 @@ type connection struct {
 	net.Conn   // as it was accepted
 	config     *tls.Config
 	gate       func(net.Conn)
-	only       bool // it has to be TLS
+	tlsOnly    bool // it has to be TLS
 	handshakes *handshakes
 	first      sync.Once
 	failed     error
@@ -72,7 +72,7 @@ func (c *connection) begin() {
 		c.failed = err
 		return
 	}
-	if c.only && first[0] != tlsHandshake {
+	if c.tlsOnly && first[0] != tlsHandshake {
 		_, _ = c.Conn.Write([]byte(plainRefused)) // it is closed in any case
 		c.failed = errors.New("a plain connection where TLS is wanted")
 		return

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -24,7 +25,11 @@ type front struct {
 func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
 	f := &front{proxy: p, mode: mode, reached: func() bool { return true }}
 	p.became = f.leading
-	f.own = map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(f.readyz), api.MetricsPath: newMeasured(http.HandlerFunc(f.byRole), m.handler(), mode)}
+	f.own = map[string]http.Handler{
+		"/healthz":      http.HandlerFunc(healthz),
+		"/readyz":       http.HandlerFunc(f.readyz),
+		api.MetricsPath: newMeasured(http.HandlerFunc(f.byRole), m.handler(), mode),
+	}
 	f.rest = m.counted(http.HandlerFunc(f.byRole))
 	m.gauge("netmaster_leader", "1 while this netmaster leads.", func() float64 {
 		if f.leading() != nil {
@@ -75,32 +80,35 @@ func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
 
 // readyz succeeds when requests are answered, by this netmaster or through it, and the next netmaster may be restarted.
 func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
-	is := "leader"
-	holder, err := f.proxy.leader.address(r.Context())
+	role, problem := f.readiness(r.Context())
+	if problem != "" {
+		http.Error(w, problem, http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte(role + "\n"))
+}
+
+// readiness returns the role of this netmaster, or why it is not ready.
+func (f *front) readiness(ctx context.Context) (role, problem string) {
+	role = "leader"
+	holder, err := f.proxy.leader.address(ctx)
 	switch leads := f.leading() != nil; {
 	case leads && err != nil:
-		http.Error(w, "leader, the store does not answer it: "+err.Error(), http.StatusServiceUnavailable)
-		return
+		return "", "leader, the store does not answer it: " + err.Error()
 	case err != nil:
-		http.Error(w, "follower, leader unknown: "+err.Error(), http.StatusServiceUnavailable)
-		return
+		return "", "follower, leader unknown: " + err.Error()
 	case !leads && holder == f.proxy.self: // as after a restore, until the lease of the backup has ended
-		http.Error(w, "follower, the store names this netmaster as the leader, which it is not, or not yet", http.StatusServiceUnavailable)
-		return
+		return "", "follower, the store names this netmaster as the leader, which it is not, or not yet"
+	case !leads && f.mode() == "":
+		return "", "follower, mode of security unknown"
 	case !leads:
-		if f.mode() == "" {
-			http.Error(w, "follower, mode of security unknown", http.StatusServiceUnavailable)
-			return
-		}
 		if err := f.proxy.silence.of(holder); err != nil {
-			http.Error(w, "follower of "+holder+": "+err.Error(), http.StatusServiceUnavailable)
-			return
+			return "", "follower of " + holder + ": " + err.Error()
 		}
-		is = "follower of " + holder
+		role = "follower of " + holder
 	}
 	if !f.reached() {
-		http.Error(w, "the other members of the store do not know yet where this one is", http.StatusServiceUnavailable)
-		return
+		return "", "the other members of the store do not know yet where this one is"
 	}
-	_, _ = w.Write([]byte(is + "\n"))
+	return role, ""
 }

@@ -65,7 +65,7 @@ func newBesieged(t testing.TB) *besieged {
 		b.computed.Add(1)
 		return choose(hello)
 	}
-	serve(t, p, encrypting{Listener: elsewhere{l, &b.machine}, config: config, offers: p.hasAuthorities, handshakes: b.handshakes})
+	serve(t, p, encrypting{Listener: elsewhere{l, &b.machine}, config: config, hasCertificate: p.hasAuthorities, handshakes: b.handshakes})
 	return b
 }
 

@@ -82,7 +82,7 @@ type tenure struct{ from, to int64 }
 func (c *tenancy) take(rights map[string][]tenure, key string, of mastercfg.Bindings, rev int64) {
 	const open = int64(1) << 62
 	for _, user := range c.users {
-		if key != mastercfg.BindingsKey(user, true) {
+		if key != mastercfg.UserBindingsKey(user) {
 			continue
 		}
 		for _, tenant := range c.tenants {

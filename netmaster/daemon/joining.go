@@ -124,7 +124,7 @@ func (s *Security) sendJoin(ctx context.Context, masters []string, request maste
 		}
 		return joining.JoinVouched(ctx, masters, authorities, token, request)
 	}
-	text, err := pki.ReadFile(s.TokenFile, true)
+	text, err := pki.ReadSecret(s.TokenFile)
 	if err != nil {
 		return answer, err
 	}

@@ -68,8 +68,11 @@ func (d *Daemon) otherPorts() (others []int) {
 }
 
 // encrypts wraps a listener so that it serves TLS, and plain HTTP unless it is for TLS only.
-func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
-	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
+func (d *Daemon) encrypts(l net.Listener, tlsOnly bool) net.Listener {
+	return encrypting{
+		Listener: l, config: d.certificates.server(), hasCertificate: d.certificates.serves, gate: d.gate.Take, tlsOnly: tlsOnly,
+		handshakes: d.handshakes,
+	}
 }
 
 // covers reports whether a listener on external also gets connections to control.

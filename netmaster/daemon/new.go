@@ -53,7 +53,10 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.cfg.API = d.apiConfig()
 	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())
-	d.gate = gate.New(gate.Config{DB: db, Verify: certificates.Verify, Open: d.keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
+	d.gate = gate.New(gate.Config{
+		DB: db, Verify: certificates.Verify, Open: d.keyring.Open, Audit: cfg.API.Audit,
+		Log: cfg.Log.WithField("component", "gate"),
+	})
 	d.measure()
 	d.front = d.newFront()
 	return d, nil

@@ -116,7 +116,9 @@ func (d *Daemon) recordFounder(ctx context.Context, opened *ledger.Ledger) error
 		addresses = append(addresses, addr.String())
 	}
 	_, err := opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, at, mastercfg.Joined{Host: s.Name, Addresses: addresses, Joined: time.Now().UTC(), Expires: shown.client.Leaf.NotAfter})
+		return ledger.Write(tx, at, mastercfg.Joined{
+			Host: s.Name, Addresses: addresses, Joined: time.Now().UTC(), Expires: shown.client.Leaf.NotAfter,
+		})
 	})
 	return err
 }

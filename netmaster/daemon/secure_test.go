@@ -174,7 +174,7 @@ func served(t *testing.T) (addr string, p *certificates) {
 func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, p *certificates) {
 	t.Helper()
 	p, l := founded(t)
-	serve(t, clients(p), encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
+	serve(t, clients(p), encrypting{Listener: l, config: p.server(), hasCertificate: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
 	return l.Addr().String(), p
 }
 

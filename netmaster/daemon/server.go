@@ -31,10 +31,18 @@ type server struct {
 	conn *shedder
 }
 
+// newServer returns the server of a handler, with the handlers of every request in front of it.
 func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
+	// Each wraps the one before: a request passes them from the last line to the first.
+	handler = identify(handler, clients, refusals)
+	handler = newBodies().limit(handler)
+	handler = admit(handler, refusals)
+	handler = paced(handler, paceTime)
+	handler = conn.guard(handler)
+	handler = withRequestID(handler)
 	return &server{conn: conn, http: &http.Server{
-		Handler:           withRequestID(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),
+		Handler:           handler,
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,

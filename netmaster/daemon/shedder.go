@@ -123,14 +123,12 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
 		s.begin()
 		defer s.end()
-		if r.ContentLength == 0 {
-			s.setBusy(conn, true)
-		} else {
-			s.setBusy(conn, true) // idle again, as the newest: connections that have sent less are closed first
-			s.setBusy(conn, false)
-			r.Body = &arriving{r.Body, func() { s.setBusy(conn, true) }}
+		s.setBusy(conn)
+		defer s.setIdle(conn)
+		if r.ContentLength != 0 {
+			s.setIdle(conn) // as the newest: connections that have sent less are closed first
+			r.Body = &arriving{r.Body, func() { s.setBusy(conn) }}
 		}
-		defer s.setBusy(conn, false)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -181,15 +179,20 @@ func (s *shedder) awaitAnswered(ctx context.Context) {
 	}
 }
 
-func (s *shedder) setBusy(conn net.Conn, busy bool) {
+// setBusy makes a connection one that is not closed.
+func (s *shedder) setBusy(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, open := s.open[conn]
-	switch {
-	case !open:
-	case busy:
+	if _, open := s.open[conn]; open {
 		s.wake(conn)
-	case e == nil:
+	}
+}
+
+// setIdle makes a busy connection the newest of the idle ones.
+func (s *shedder) setIdle(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, open := s.open[conn]; open && e == nil {
 		s.addIdle(conn)
 	}
 }

@@ -43,7 +43,7 @@ func TestOneMachineDoesNotTakeTheConnectionsOfOthers(t *testing.T) {
 	// Connections with an answer in progress are not part of the share: a netmaster forwards for many clients, and
 	// its new connections are in their handshakes.
 	for _, c := range conns[loud][20:] {
-		s.setBusy(c, true)
+		s.setBusy(c)
 	}
 	for i := range 10 {
 		if victim := add(loud); victim != nil {
@@ -54,7 +54,7 @@ func TestOneMachineDoesNotTakeTheConnectionsOfOthers(t *testing.T) {
 		t.Errorf("one newcomer too many takes the place of %v, not of the first newcomer", victim)
 	}
 	for _, c := range conns[loud][20:30] {
-		s.setBusy(c, false)
+		s.setIdle(c)
 	}
 	if victim := add(loud); victim != conns[loud][31] {
 		t.Errorf("%v goes, not the one that was silent longest", victim)

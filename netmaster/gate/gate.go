@@ -34,15 +34,14 @@ type Config struct {
 	Log    *logrus.Entry
 	Limits Limits
 
-	Linger   time.Duration // how long a tenant is served after its last endpoint is removed; default 6 min, longer than agents keep it
-	Progress time.Duration // interval of progress notifications of an idle watch; default 1 min
+	Linger time.Duration // how long a tenant is served after its last endpoint is removed; default 6 min, longer than agents keep it
 }
 
-// Defaults of Config.
-const (
-	lingerTime   = 6 * time.Minute
-	progressTime = time.Minute
-)
+// lingerTime is the default of Config.Linger.
+const lingerTime = 6 * time.Minute
+
+// progressTime is the interval of progress notifications of an idle watch.
+const progressTime = time.Minute
 
 // replica is the mirror by which a gate follows the store.
 type replica interface {
@@ -73,22 +72,21 @@ func New(cfg Config) *Gate {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "gate")
 	}
-	for _, d := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{{&cfg.Linger, lingerTime}, {&cfg.Progress, progressTime}} {
-		if *d.value <= 0 {
-			*d.value = d.standard
-		}
+	if cfg.Linger <= 0 {
+		cfg.Linger = lingerTime
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), present: newPresent(cfg.DB), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf})}
+	g := &Gate{
+		cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log),
+		callers: newCallers(cfg.Limits), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf}),
+		queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), present: newPresent(cfg.DB),
+	}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.apply)
 	g.server = grpc.NewServer(
 		grpc.StatsHandler(counting{g}), grpc.InTapHandle(counting{g}.begin),
 		grpc.Creds(credentialsOf{g}),
-		grpc.MaxConcurrentStreams(cfg.Limits.Streams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeader),
+		grpc.MaxConcurrentStreams(nodeStreams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeader),
 		grpc.ConnectionTimeout(greetTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),

@@ -62,7 +62,7 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 			own++
 		}
 	}
-	if own >= c.budget.limits.Leases {
+	if own >= nodeLeases {
 		return nil, s.g.refuse(c, "LeaseGrant", "", "the node has %d leases", own)
 	}
 	var random [4]byte

@@ -13,23 +13,24 @@ import (
 // Limits limit one node at one netmaster; 0 means the default.
 type Limits struct {
 	Connections int        // one more closes the oldest
-	Streams     uint32     // concurrent, per connection
 	Watches     int        // concurrent
-	Leases      int        // in the whole cluster
 	Rate        rate.Limit // requests and messages of streams, per second
 	Burst       int
-	Bytes       rate.Limit // written by the node, per second
 }
 
 // Defaults of Limits.
 const (
 	nodeConnections = 4
-	nodeStreams     = 32
 	nodeWatches     = 16
-	nodeLeases      = 4
 	nodeRate        = 50
 	nodeBurst       = 200
-	nodeBytes       = 128 << 10
+)
+
+// Other limits of a node.
+const (
+	nodeStreams = 32        // concurrent, per connection
+	nodeLeases  = 4         // in the whole cluster
+	nodeBytes   = 128 << 10 // written by the node, per second
 )
 
 // Limit of reads of the whole state, including registrations, in thousandths of it: four at once, and then one
@@ -44,16 +45,13 @@ const (
 
 func (l Limits) withDefaults() Limits {
 	set(&l.Connections, nodeConnections)
-	set(&l.Streams, nodeStreams)
 	set(&l.Watches, nodeWatches)
-	set(&l.Leases, nodeLeases)
 	set(&l.Rate, nodeRate)
 	set(&l.Burst, nodeBurst)
-	set(&l.Bytes, nodeBytes)
 	return l
 }
 
-func set[T int | uint32 | rate.Limit](value *T, standard T) {
+func set[T int | rate.Limit](value *T, standard T) {
 	if *value <= 0 {
 		*value = standard
 	}
@@ -107,8 +105,10 @@ type budget struct {
 }
 
 func newBudget(l Limits) *budget {
-	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes), state: rate.NewLimiter(stateReadRate, stateReadAtOnce),
-		granting: make(chan struct{}, 1), scanning: make(chan struct{}, 1)}
+	return &budget{
+		limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(nodeBytes, burstBytes),
+		state: rate.NewLimiter(stateReadRate, stateReadAtOnce), granting: make(chan struct{}, 1), scanning: make(chan struct{}, 1),
+	}
 }
 
 // spend waits a moment if the node exceeds its rate, and fails if it exceeds it by far.
@@ -139,7 +139,7 @@ func (b *budget) write(ctx context.Context, bytes int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := b.bytes.WaitN(ctx, bytes); err != nil {
-		return exhausted("more than %v bytes a second", float64(b.limits.Bytes))
+		return exhausted("more than %v bytes a second", float64(nodeBytes))
 	}
 	return nil
 }

@@ -123,11 +123,17 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 		refused = w.g.refuse(w.c, "Watch", key, "more than %d watches", w.c.budget.limits.Watches)
 	}
 	if refused != nil {
-		return w.send(&pb.WatchResponse{WatchId: clientv3.InvalidWatchID, Created: true, Canceled: true, CancelReason: status.Convert(refused).Message()})
+		return w.send(&pb.WatchResponse{
+			WatchId: clientv3.InvalidWatchID, Created: true, Canceled: true,
+			CancelReason: status.Convert(refused).Message(),
+		})
 	}
 	x := w.g.index
 	x.mu.RLock()
-	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times, era: x.era, progress: r.ProgressNotify, told: time.Now()}
+	begun := &watch{
+		key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times,
+		era: x.era, progress: r.ProgressNotify, told: time.Now(),
+	}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
 		begun.since = begun.next
@@ -187,7 +193,7 @@ func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
 		case one.era != x.era:
 			m = ended(one, unavailable("the store went back or is another one"))
 		default:
-			m = x.message(w.c.host, one, now, w.g.cfg.Progress)
+			m = x.message(w.c.host, one, now)
 		}
 		if m != nil {
 			one.told = now
@@ -206,7 +212,7 @@ func ended(w *watch, err error) *pb.WatchResponse {
 const startOver = math.MaxInt64 - 1
 
 // message returns the next message of a watch; nil: none. The caller holds the lock.
-func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
+func (x *index) message(host string, w *watch, now time.Time) *pb.WatchResponse {
 	if isFiltered(w.key) {
 		switch lost := x.lossesOf(host, now); {
 		case w.lost != lost.times || x.isDue(host, w):
@@ -233,7 +239,7 @@ func (x *index) message(host string, w *watch, now time.Time, progress time.Dura
 		}
 	}
 	w.next = upTo + 1
-	if len(events) == 0 && !(w.progress && now.Sub(w.told) >= progress) {
+	if len(events) == 0 && !(w.progress && now.Sub(w.told) >= progressTime) {
 		return nil
 	}
 	return &pb.WatchResponse{WatchId: w.id, Events: events, Header: &pb.ResponseHeader{Revision: upTo}}
@@ -241,7 +247,10 @@ func (x *index) message(host string, w *watch, now time.Time, progress time.Dura
 
 // compacted ends a watch as compacted; its client has to list again unless it has a later revision.
 func compacted(w *watch, rev int64) *pb.WatchResponse {
-	return &pb.WatchResponse{WatchId: w.id, Canceled: true, CompactRevision: rev, CancelReason: "etcdserver: mvcc: required revision has been compacted"}
+	return &pb.WatchResponse{
+		WatchId: w.id, Canceled: true, CompactRevision: rev,
+		CancelReason: "etcdserver: mvcc: required revision has been compacted",
+	}
 }
 
 // eventFor returns a change as a watch sees it; nil: it does not.

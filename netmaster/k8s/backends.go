@@ -237,29 +237,15 @@ func (b *balancer) draining(r ledger.Reader, service mastercfg.K8sService, tenan
 			return true
 		}
 		one := backend{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}
-		pod, err := b.podOf(before.Pod)
+		drains, asPod, err := b.stillDrains(&one, before.Until, nodes, now)
 		switch {
 		case err != nil:
 			failed = err
 			return false
-		case pod != nil && (isFinished(pod) || hasOtherAddress(pod, before.Address.Addr())), pod == nil && before.Pod != "":
-			return true
-		case pod != nil && !pod.Spec.HostNetwork:
+		case drains && asPod:
 			own = append(own, one)
-		case pod != nil:
+		case drains:
 			others = append(others, one)
-		default:
-			known, err := nodes()
-			if err != nil {
-				failed = err
-				return false
-			}
-			if _, ofNode := known[before.Address.Addr()]; !ofNode {
-				one.Until = drainsUntil(before.Until, now)
-			}
-			if one.Until.IsZero() || one.Until.After(now) {
-				others = append(others, one)
-			}
 		}
 		return len(own)+len(others) < maxBackends
 	})
@@ -267,6 +253,28 @@ func (b *balancer) draining(r ledger.Reader, service mastercfg.K8sService, tenan
 		return nil, failed
 	}
 	return append(own, others...), failed
+}
+
+// stillDrains reports whether a former backend keeps its connections; asPod: as one of a running pod with a network of
+// its own. It sets until when, if it is not known whether the backend is alive; noted is that of its record.
+func (b *balancer) stillDrains(one *backend, noted time.Time, nodes func() (map[netip.Addr]struct{}, error), now time.Time) (drains, asPod bool, err error) {
+	pod, err := b.podOf(one.Pod)
+	switch {
+	case err != nil:
+		return false, false, err
+	case pod == nil && one.Pod != "":
+		return false, false, nil
+	case pod != nil:
+		return !isFinished(pod) && !hasOtherAddress(pod, one.Address.Addr()), !pod.Spec.HostNetwork, nil
+	}
+	known, err := nodes()
+	if err != nil {
+		return false, false, err
+	}
+	if _, ofNode := known[one.Address.Addr()]; !ofNode {
+		one.Until = drainsUntil(noted, now)
+	}
+	return one.Until.IsZero() || one.Until.After(now), false, nil
 }
 
 // hasOtherAddress reports whether a pod has addresses, but not this one: it has a new sandbox, or its node has other

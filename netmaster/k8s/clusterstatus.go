@@ -46,7 +46,10 @@ type reports struct {
 }
 
 func (p *policies) newReports() *reports {
-	return &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, toldOf: map[string]types.UID{}, recovered: map[string]bool{}}
+	return &reports{
+		policies: p, done: map[string]uint32{}, refused: map[string]string{}, toldOf: map[string]types.UID{},
+		recovered: map[string]bool{},
+	}
 }
 
 // report updates the conditions of ClusterNetworkPolicies until ctx ends, and reports policies that switches refuse. A

@@ -95,13 +95,12 @@ func (p *policies) samePriority(policy *v1alpha2.ClusterNetworkPolicy) string {
 }
 
 // updateNodes updates the policies with nodes as peers in the engine.
-func (p *policies) updateNodes() error {
+func (p *policies) updateNodes() {
 	for _, policy := range p.cluster.list() {
 		if slices.ContainsFunc(policy.Spec.Egress, namesNodes) {
 			p.translate(policy)
 		}
 	}
-	return nil
 }
 
 func namesNodes(r v1alpha2.ClusterNetworkPolicyEgressRule) bool {

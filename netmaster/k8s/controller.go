@@ -125,23 +125,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.firstNetworks(ctx); err != nil {
 		return fmt.Errorf("kubernetes: networks of a new cluster: %w", err)
 	}
-	kinds := runtime.NewScheme() // kinds that events may refer to
-	for _, install := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.Install} {
-		if err := install(kinds); err != nil {
-			return fmt.Errorf("kubernetes: kinds of objects: %w", err)
-		}
-	}
-	writer, err := newEventWriter(c.cfg.Client.EventsV1(), kinds, cmp.Or(c.cfg.EventEvery, eventEvery), c.cfg.Log)
+	stopEvents, err := c.startEvents(ctx)
 	if err != nil {
 		return err
 	}
-	c.recorder = writer
-	telling, silence := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	told.Go(func() { writer.run(telling) })
-	defer told.Wait()
-	defer silence()
-
+	defer stopEvents()
 	for _, w := range c.reconcilers {
 		if err := w.subscribe(); err != nil {
 			return err
@@ -181,6 +169,25 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	working.Wait()
 	return context.Cause(ctx)
+}
+
+// startEvents starts the writer of events; stop ends it, and waits for that.
+func (c *Controller) startEvents(ctx context.Context) (stop func(), err error) {
+	kinds := runtime.NewScheme() // kinds that events may refer to
+	for _, install := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.Install} {
+		if err := install(kinds); err != nil {
+			return nil, fmt.Errorf("kubernetes: kinds of objects: %w", err)
+		}
+	}
+	writer, err := newEventWriter(c.cfg.Client.EventsV1(), kinds, cmp.Or(c.cfg.EventEvery, eventEvery), c.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	c.recorder = writer
+	telling, silence := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() { writer.run(telling) })
+	return func() { silence(); told.Wait() }, nil
 }
 
 // follow applies policies, as soon as it is known which

@@ -16,10 +16,10 @@ import (
 // goneEvery is the interval of checks whether the agent of a deleted node still runs.
 const goneEvery = 10 * time.Second
 
-// joinedByKubernetes reports whether a host has joined as a node of Kubernetes, so that its membership ends with
+// byKubernetes reports whether a host has joined as a node of Kubernetes, so that its membership ends with
 // the node object. If a join token limits it to tenants, an operator has added it and has to remove it: a
 // machine that is reinstalled under that name stays limited.
-func joinedByKubernetes(joined mastercfg.Joined) bool {
+func byKubernetes(joined mastercfg.Joined) bool {
 	return joined.Token == mastercfg.VouchedToken && len(joined.Tenants) == 0
 }
 
@@ -31,7 +31,7 @@ func (c *Controller) dismiss(ctx context.Context, name string) (again time.Durat
 	key := mastercfg.NodePrefix + name
 	var seen []byte
 	if err := c.ledger.View(func(r ledger.Reader) error {
-		if value, there := r.Get(key); there && isJoinedByKubernetes(value) {
+		if value, there := r.Get(key); there && joinedByKubernetes(value) {
 			seen = bytes.Clone(value)
 		}
 		return nil
@@ -57,7 +57,7 @@ func (c *Controller) dismiss(ctx context.Context, name string) (again time.Durat
 	return 0, err
 }
 
-func isJoinedByKubernetes(value []byte) bool {
+func joinedByKubernetes(value []byte) bool {
 	var joined mastercfg.Joined
-	return json.Unmarshal(value, &joined) == nil && joinedByKubernetes(joined)
+	return json.Unmarshal(value, &joined) == nil && byKubernetes(joined)
 }

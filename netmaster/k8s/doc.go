@@ -3,7 +3,7 @@
 // The leader watches the API server with informers and writes the records that agents need. Agents
 // have no credentials of the API server; they read the store only.
 //
-//	pods, namespaces     --informer--> queue --place.go-----> state/k8sPod/<node>/<uid>
+//	pods, namespaces     --informer--> queue --pods.go------> state/k8sPod/<node>/<uid>
 //	                                            |
 //	                                            +--> an event on the pod, if it is refused
 //	services, endpoints  --informer--> queue --services.go--> state/k8sSvc/, k8sBackend/
@@ -21,4 +21,19 @@
 // matter. While the API server is down nothing changes. Records are deleted only after a complete
 // list, and informers request a list of the present state (freshlist.go). If the API server is restored from a
 // backup, all lists are requested again (restored.go).
+//
+// The files, by subject:
+//
+//	the machinery     controller, reconciler, lag, lock, state; strip, freshlist and restored: what informers keep and list
+//	pods              pods, podrecord, placement; podprofile, bandwidth, hostports, probed, requestedaddress,
+//	                  podaddress: parts of a record; mirrorpod: static pods
+//	services          services, servicerecord, servicetenant, servedports; external: addresses, externalowner: whose they are
+//	  backends        backends, tenantbackends, unservedbackends, formernames
+//	policies          policies, policyversions, policywrite, anypod; netpol: of NetworkPolicies
+//	  cluster-wide    clusterpolicies, clusterupdate, clusternetpol
+//	  in force        refused, clusterstatus, policystate
+//	nodes             nodes, taint, dismiss, nodeproblems
+//	a new cluster     firstnetworks, ranges; overlaps: of ServiceCIDRs
+//	records           strays: that no leader can have written
+//	events            warnings, serviceproblems, eventwriter, eventrepeat
 package k8s

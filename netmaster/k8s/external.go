@@ -1,7 +1,6 @@
 package k8s
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -109,26 +108,17 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		return nil, err
 	}
 	for rank, list := range []*[]netip.Addr{byBalancer: &record.LoadBalancers, bySpec: &record.External} {
-		own := (*list)[:0:0]
+		own, others := (*list)[:0:0], taken
+		if rank == bySpec {
+			others = slices.Concat(taken, nodes)
+		}
 		for _, a := range *list {
-			if !record.Reaches(a) {
-				refused = append(refused, missingFamily(record, a))
-				continue
-			}
-			with := overlapping(inet.Host(a), taken)
-			if with == nil && rank == bySpec {
-				with = overlapping(inet.Host(a), nodes)
-			}
-			if with != nil {
-				refused = append(refused, fmt.Sprintf("%s is in %s; use another address", a, with))
-				continue
-			}
-			owner, err := b.ownerOf(a, rank, record)
+			why, err := b.refusalOf(a, rank, record, others)
 			if err != nil {
 				return nil, err
 			}
-			if owner != "" {
-				refused = append(refused, fmt.Sprintf("%s is an address of service %s; use another address", a, owner))
+			if why != "" {
+				refused = append(refused, why)
 				continue
 			}
 			own = append(own, a)
@@ -146,6 +136,22 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	}
 	record.LoadBalancers, record.AtNodes = splitNodeAddresses(record.LoadBalancers, nodes)
 	return refused, nil
+}
+
+// refusalOf returns why a service may not have an external address; empty: it may. taken are the addresses of others
+// than services.
+func (b *balancer) refusalOf(a netip.Addr, rank int, record *mastercfg.K8sService, taken []claim) (string, error) {
+	if !record.Reaches(a) {
+		return missingFamily(record, a), nil
+	}
+	if with := overlapping(inet.Host(a), taken); with != nil {
+		return fmt.Sprintf("%s is in %s; use another address", a, with), nil
+	}
+	owner, err := b.ownerOf(a, rank, record)
+	if err != nil || owner == "" {
+		return "", err
+	}
+	return fmt.Sprintf("%s is an address of service %s; use another address", a, owner), nil
 }
 
 // missingFamily returns the problem of an external address whose service has no ClusterIP of the same IP family,
@@ -259,69 +265,4 @@ func claimed(all []claim, what, text string) []claim {
 		all = append(all, claim{what, p.Masked()})
 	}
 	return all
-}
-
-// Ranks of external addresses: where two services have one, the lower rank has precedence.
-const (
-	byBalancer = iota // assigned by a load balancer
-	bySpec            // written in externalIPs
-)
-
-// ownerOf returns the name of another service that has precedence at an address, or nothing. A ClusterIP belongs
-// to its service. Several services may share an external address if none of their ports are equal; of those with
-// an equal port, the one with the lower rank has precedence, then the first by name. Services without an address
-// of the same family do not count.
-func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService) (name string, err error) {
-	others, err := b.addressed.ByIndex(addressIndex, a.String())
-	if err != nil {
-		return "", err
-	}
-	own := record.Namespace + "/" + record.Name
-	for _, object := range others {
-		s := object.(*corev1.Service) // the index has nothing else
-		id := s.Namespace + "/" + s.Name
-		if id == own || name != "" && id > name {
-			continue
-		}
-		other, _ := b.recordOf(s)
-		earlier := func(list []netip.Addr, its int) bool {
-			return slices.Contains(list, a) && other.Reaches(a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
-		}
-		if slices.Contains(other.Addresses, a) || earlier(other.LoadBalancers, byBalancer) || earlier(other.External, bySpec) {
-			name = id // the first by name, so that the event stays the same
-		}
-	}
-	return name, nil
-}
-
-// portSet has the ports of a service, of which there may be thousands.
-type portSet map[portAt]struct{}
-
-type portAt struct {
-	protocol string
-	number   uint16
-}
-
-// portsOf returns the ports of a service.
-func portsOf(record mastercfg.K8sService) portSet {
-	ports := make(portSet, len(record.Ports))
-	for _, p := range record.Ports {
-		ports[portAt{p.Protocol, p.Port}] = struct{}{}
-	}
-	return ports
-}
-
-// have reports whether a port of a service has the number and protocol of one of these.
-func (s portSet) have(p corev1.ServicePort) bool {
-	_, both := s[portAt{string(p.Protocol), uint16(p.Port)}]
-	return both
-}
-
-// samePort reports whether two services have a port of the same number and protocol.
-func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
-	ports := portsOf(*a)
-	return slices.ContainsFunc(b.Ports, func(p mastercfg.K8sServicePort) bool {
-		_, both := ports[portAt{p.Protocol, p.Port}]
-		return both
-	})
 }

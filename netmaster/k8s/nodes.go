@@ -33,7 +33,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 				return true
 			})
 			return names, ledger.ReadEach(r, mastercfg.NodePrefix, func(key string, joined mastercfg.Joined) error {
-				if joinedByKubernetes(joined) {
+				if byKubernetes(joined) {
 					names = append(names, strings.TrimPrefix(key, mastercfg.NodePrefix))
 				}
 				return nil

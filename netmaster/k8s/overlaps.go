@@ -83,7 +83,7 @@ func (c *Controller) reportOverlaps(cidr *networkingv1.ServiceCIDR, nodes coreli
 	if err != nil {
 		return err
 	}
-	c.inform(cidr, cidrKey(cidr.Name), rangesOverlap, "Serve", overlapText(slices.Concat(others, networks)))
+	c.inform(cidr, cidrKey(cidr.Name), rangesOverlap, overlapText(slices.Concat(others, networks)))
 	c.warnings.set(cidrKey(cidr.Name), cidr.UID, rangesOverlap, overlapText(others))
 	return nil
 }

@@ -42,7 +42,10 @@ const (
 // podReconciler keeps a record of every pod that is bound to a node and has a network of its own.
 func (c *Controller) podReconciler(policies *policies) *reconciler {
 	core := c.informers.Core().V1()
-	p := &placer{Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), records: map[string]map[string]struct{}{}}
+	p := &placer{
+		Controller: c, policies: policies, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
+		records: map[string]map[string]struct{}{},
+	}
 	return &reconciler{
 		kind: "pod", workers: manyWorkers, known: p.known, reconcile: p.place,
 		follows: []followed{
@@ -55,27 +58,30 @@ func (c *Controller) podReconciler(policies *policies) *reconciler {
 // known returns the pods with records, and remembers their keys.
 func (p *placer) known(r ledger.Reader) (pods []string, err error) {
 	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
-		p.noteRecord(record.Pod(), key, true)
+		p.noteRecord(record.Pod(), key)
 		pods = append(pods, record.Pod())
 		return nil
 	})
 	return pods, err
 }
 
-// noteRecord records whether a pod has a record under a key.
-func (p *placer) noteRecord(pod, key string, exists bool) {
+// noteRecord remembers the key of a pod's record.
+func (p *placer) noteRecord(pod, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !exists {
-		if delete(p.records[pod], key); len(p.records[pod]) == 0 {
-			delete(p.records, pod)
-		}
-		return
-	}
 	if p.records[pod] == nil {
 		p.records[pod] = map[string]struct{}{}
 	}
 	p.records[pod][key] = struct{}{}
+}
+
+// forgetRecord forgets the key of a pod's deleted record.
+func (p *placer) forgetRecord(pod, key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if delete(p.records[pod], key); len(p.records[pod]) == 0 {
+		delete(p.records, pod)
+	}
 }
 
 // recordsOf lists the keys of a pod's records.
@@ -117,7 +123,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 		p.refused.forget(name)
 	} else {
 		wanted = mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
-		p.noteRecord(name, wanted, true)
+		p.noteRecord(name, wanted)
 	}
 	keys := p.recordsOf(name)
 	if len(keys) == 0 {
@@ -146,7 +152,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	}
 	for _, key := range keys {
 		if key != wanted {
-			p.noteRecord(name, key, false)
+			p.forgetRecord(name, key)
 		}
 	}
 	if written.now.Reason == "" && !written.now.Classed {

@@ -68,12 +68,19 @@ const (
 
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
-	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, clusterSpecs: map[string]spec{}, versions: map[string]version{}, ranks: map[string]rank{}}
-	p.epochFloor = master.EpochFloor(time.Now())
-	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
-	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
-		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
+	p := &policies{
+		Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(), nodes: core.Nodes().Lister(),
+		network:     networking.NetworkPolicies().Lister(),
+		reportEvery: cmp.Or(c.cfg.ReportEvery, reportEvery), epochFloor: master.EpochFloor(time.Now()),
+		mu: newLock(), engine: classes.New(), recorded: map[string]recorded{},
+		clusterSpecs: map[string]spec{}, versions: map[string]version{}, ranks: map[string]rank{},
+	}
+	p.cluster = &clusterPolicies{
+		server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()),
+		client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
+		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) },
+		written: p.hasClusterPolicies, log: c.cfg.Log,
+	}
 	p.reconciler = &reconciler{
 		kind: "policy", workers: 1, known: p.adopt, reconcile: p.reconcileKey,
 		follows: []followed{
@@ -187,52 +194,71 @@ func (p *policies) updateEngine(key string) error {
 	}
 	switch kind {
 	case ofNamespace:
-		n, err := p.namespaces.Get(name)
-		if apierrors.IsNotFound(err) {
-			p.engine.RemoveNamespace(name)
-			delete(p.versions, key)
-			return nil
-		}
-		if err == nil {
-			p.engine.SetNamespace(name, n.Labels)
-			p.versions[key] = versionOf(n)
-		}
-		return err
-	case ofPod, ofUnclassed:
-		pod, err := p.pods.Pods(namespace).Get(short)
-		if apierrors.IsNotFound(err) || err == nil && !isJudged(pod) {
-			p.engine.RemovePod(namespace, short)
-			return nil
-		}
-		if err == nil {
-			p.enter(pod)
-		}
-		if kind == ofUnclassed {
-			p.engine.Revisit(namespace, short)
-		}
-		return err
+		return p.updateNamespace(key, name)
+	case ofPod:
+		return p.updatePod(namespace, short)
+	case ofUnclassed:
+		return p.revisitPod(namespace, short)
 	case ofNetworkPolicy:
-		policy, err := p.network.NetworkPolicies(namespace).Get(short)
-		if apierrors.IsNotFound(err) {
-			p.engine.RemovePolicy(key)
-			p.warnings.clear(key)
-			delete(p.versions, key)
-			return nil
-		}
-		if err == nil {
-			meaning, doubts := networkPolicy(policy)
-			p.engine.SetPolicy(key, meaning)
-			p.versions[key] = versionOf(policy)
-			p.warn(policy, key, "PolicyUnsupported", "Translate", allowsNothing(doubts))
-		}
-		return err
+		return p.updateNetworkPolicy(key, namespace, short)
 	case ofClusterPolicy:
 		return p.updateClusterPolicy(name)
 	case ofNodes:
-		return p.updateNodes()
+		p.updateNodes()
+	default:
+		p.engine.RemovePolicy(key) // rules without a policy
 	}
-	p.engine.RemovePolicy(key) // rules without a policy
 	return nil
+}
+
+func (p *policies) updateNamespace(key, name string) error {
+	n, err := p.namespaces.Get(name)
+	if apierrors.IsNotFound(err) {
+		p.engine.RemoveNamespace(name)
+		delete(p.versions, key)
+		return nil
+	}
+	if err == nil {
+		p.engine.SetNamespace(name, n.Labels)
+		p.versions[key] = versionOf(n)
+	}
+	return err
+}
+
+func (p *policies) updatePod(namespace, name string) error {
+	pod, err := p.pods.Pods(namespace).Get(name)
+	if apierrors.IsNotFound(err) || err == nil && !isJudged(pod) {
+		p.engine.RemovePod(namespace, name)
+		return nil
+	}
+	if err == nil {
+		p.enter(pod)
+	}
+	return err
+}
+
+// revisitPod is updatePod for a pod that was placed without its class: that is written even if it has not changed.
+func (p *policies) revisitPod(namespace, name string) error {
+	err := p.updatePod(namespace, name)
+	p.engine.Revisit(namespace, name)
+	return err
+}
+
+func (p *policies) updateNetworkPolicy(key, namespace, name string) error {
+	policy, err := p.network.NetworkPolicies(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		p.engine.RemovePolicy(key)
+		p.warnings.clear(key)
+		delete(p.versions, key)
+		return nil
+	}
+	if err == nil {
+		meaning, doubts := networkPolicy(policy)
+		p.engine.SetPolicy(key, meaning)
+		p.versions[key] = versionOf(policy)
+		p.warn(policy, key, "PolicyUnsupported", "Translate", allowsNothing(doubts))
+	}
+	return err
 }
 
 // isJudged reports whether policies can apply to a pod: it has a

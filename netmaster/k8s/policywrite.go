@@ -38,26 +38,21 @@ func (p *policies) write(ctx context.Context) error {
 
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
-	bump := changes.Moved || err != nil // there always is one; the number of a damaged one is unknown
+	rejudge := changes.Moved || err != nil // there always is one; the number of a damaged one is unknown
 	epoch.Number = master.NextEpoch(epoch.Number, p.epochFloor)
 	lasting, other := lastingClasses(tx, changes.Classes)
-	bump = bump || other
+	rejudge = rejudge || other
 	// Pods that are no longer selected come first: a large plan is
 	// stored in parts, and pods without a class record are isolated.
-	of := func(selected bool) error {
-		for name, class := range changes.Pods {
-			if (class.Number != 0) != selected {
-				continue
-			}
-			first, err := p.writePod(tx, name, class)
-			if err != nil {
-				return err
-			}
-			bump = bump || first
+	selected, unselected := map[string]classes.PodClass{}, map[string]classes.PodClass{}
+	for name, class := range changes.Pods {
+		if class.Number != 0 {
+			selected[name] = class
+		} else {
+			unselected[name] = class
 		}
-		return nil
 	}
-	if err := of(false); err != nil {
+	if _, err := p.writePods(tx, unselected); err != nil {
 		return err
 	}
 	for id, policy := range changes.Policies {
@@ -65,7 +60,7 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 		if err != nil {
 			return err
 		}
-		bump = bump || other
+		rejudge = rejudge || other
 	}
 	for number, class := range changes.Classes {
 		if class != nil {
@@ -74,7 +69,8 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 			}
 		}
 	}
-	if err := of(true); err != nil {
+	first, err := p.writePods(tx, selected)
+	if err != nil {
 		return err
 	}
 	for number, class := range changes.Classes { // classes without pods
@@ -82,10 +78,22 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 			tx.Delete(mastercfg.K8sClassKey(number))
 		}
 	}
-	if !bump {
+	if !rejudge && !first {
 		return nil // connections need not be evaluated again
 	}
 	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
+}
+
+// writePods is writePod for several pods; first is true if it is for one of them.
+func (p *policies) writePods(tx *ledger.Tx, pods map[string]classes.PodClass) (first bool, err error) {
+	for name, class := range pods {
+		is, err := p.writePod(tx, name, class)
+		if err != nil {
+			return false, err
+		}
+		first = first || is
+	}
+	return first, nil
 }
 
 // put writes a record, or deletes it if nil.

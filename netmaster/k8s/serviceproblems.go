@@ -115,7 +115,7 @@ func (b *balancer) reportEvents(service *corev1.Service, key string, should desi
 		return
 	}
 	for _, reason := range []string{externalIPUsed, externalIPsOff, spansTenants, affinityTooLong} {
-		b.inform(service, "service/"+key, reason, "Serve", should.notes[reason])
+		b.inform(service, "service/"+key, reason, should.notes[reason])
 	}
 	for _, reason := range []string{addressNotServed, portNotServed, backendNotServed, serviceTooLarge, notShared} {
 		texts := slices.Compact(slices.Sorted(slices.Values(should.problems[reason])))

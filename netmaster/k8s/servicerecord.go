@@ -48,7 +48,9 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	}
 	record.SourceRanges = sourceRanges(s.Spec.LoadBalancerSourceRanges[:min(len(s.Spec.LoadBalancerSourceRanges), maxRanges)])
 	for _, p := range s.Spec.Ports {
-		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
+		record.Ports = append(record.Ports, mastercfg.K8sServicePort{
+			Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort),
+		})
 	}
 	record.Ports = servedPorts(record)
 	record.Shared = isNeeded(s)

@@ -56,10 +56,14 @@ const changesTogether = 10 * time.Millisecond
 // serviceReconcilers returns the reconcilers of services with an address of their own, and of their backends.
 func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
-	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
-		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, unreached: map[string]map[netip.Addr]time.Time{},
-		former: map[string]formerNames{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
+	b := &balancer{
+		Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(),
+		pods: core.Pods().Informer().GetIndexer(), nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(),
+		addressed: core.Services().Informer().GetIndexer(),
+		ranges:    c.informers.Networking().V1().ServiceCIDRs().Informer(), grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace),
+		tenants: map[string]map[string]struct{}{}, unreached: map[string]map[netip.Addr]time.Time{},
+		unmatched: map[string]unmatchedSince{}, judged: map[string]int64{}, former: map[string]formerNames{},
+	}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
@@ -333,7 +337,10 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		}
 		d.problem(addressNotServed, slices.Concat(b.excessAddresses(service), refused)...)
 	}
-	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.disabledAddresses(service), spansTenants: all.otherTenants(home), affinityTooLong: shortenedAffinity(record)}
+	d.notes = map[string]string{
+		externalIPUsed: externalUsed(record), externalIPsOff: b.disabledAddresses(service),
+		spansTenants: all.otherTenants(home), affinityTooLong: shortenedAffinity(record),
+	}
 	if beyond > 0 {
 		d.problem(serviceTooLarge, fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}

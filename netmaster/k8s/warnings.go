@@ -74,10 +74,10 @@ func (c *Controller) warn(object runtime.Object, key, reason, action, message st
 	}
 }
 
-// inform writes an event once for each new message that is not a problem.
-func (c *Controller) inform(object runtime.Object, key, reason, action, message string) {
+// inform writes an event once for each new message about what is served that is not a problem.
+func (c *Controller) inform(object runtime.Object, key, reason, message string) {
 	if c.notes.set(key, uidOfRuntime(object), reason, message) {
-		c.event(object, corev1.EventTypeWarning, reason, action, message)
+		c.event(object, corev1.EventTypeWarning, reason, "Serve", message)
 	}
 }
 

@@ -51,18 +51,14 @@ func viewSpace(r ledger.Reader, networkID, groupID string) (*space, error) {
 	if s.own = s.group != nil && s.group.IPPool != "" && s.group.NetworkName == s.net.NetworkName; s.own {
 		s.v4, err = resources.GroupPool(&s.net, s.group, addresses{r, s.net.ID})
 	} else {
-		s.v4, err = networkPool(r, &s.net)
+		s.v4, err = NetworkPool(r, &s.net)
 	}
 	return s, err
 }
 
-func networkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
-	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
-}
-
 // NetworkPool returns the address pool of a network.
 func NetworkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
-	return networkPool(r, net)
+	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
 }
 
 // GroupPool returns the address pool of a group that has reserved a range of a network.

@@ -72,7 +72,7 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 		if err != nil {
 			return err
 		}
-		ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
+		ep.IPAddress, ep.MacAddress = addr.String(), macOf(addr)
 	}
 	if want.IPv6Address != "" || s.net.IPv6SubnetLen != 0 {
 		addr, err := s.takeRequestedOrFormer(s.takeIPv6, want.IPv6Address, before6)
@@ -81,7 +81,7 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 		}
 		ep.IPv6Address = addr.String()
 		if ep.IPAddress == "" {
-			ep.MacAddress = MAC(addr)
+			ep.MacAddress = macOf(addr)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mas
 		return req, err
 	}
 	grouped := *req
-	grouped.ConfigEP.ServiceName = DefaultGroup
+	grouped.ConfigEP.ServiceName = defaultGroup
 	return &grouped, nil
 }
 
@@ -127,8 +127,8 @@ func HasEndpoint(r ledger.Reader, req *mastercfg.CreateEndpointRequest) bool {
 	return has
 }
 
-// EndpointsOfTenant counts the endpoints in a tenant's networks except infra networks, where hosts have theirs.
-func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
+// endpointsOfTenant counts the endpoints in a tenant's networks except infra networks, where hosts have theirs.
+func endpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 	found(r, tenantTerm+tenant, func(key string) bool {
 		n += r.Count(inTerm + strings.TrimPrefix(key, mastercfg.NetworkPrefix))
 		return true
@@ -139,7 +139,7 @@ func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 // HasRoom reports whether a tenant has fewer endpoints than a bound, apart from infra networks. Mostly one look-up
 // is enough.
 func HasRoom(r ledger.Reader, tenant string, endpoints int) bool {
-	return r.Count(endsTerm+tenant) < endpoints || EndpointsOfTenant(r, tenant) < endpoints
+	return r.Count(endsTerm+tenant) < endpoints || endpointsOfTenant(r, tenant) < endpoints
 }
 
 // nameable returns an error for an endpoint whose id would contain characters that keys cannot have.
@@ -191,9 +191,9 @@ func DeleteEndpoint(tx *ledger.Tx, id string) (mastercfg.CfgEndpointState, error
 	return ep, moveProvider(tx, &ep, nil)
 }
 
-// MAC returns the MAC address of an endpoint's interface: 02:02 and the four octets of its IPv4 address, or the
+// macOf returns the MAC address of an endpoint's interface: 02:02 and the four octets of its IPv4 address, or the
 // last four of its IPv6 address if it has no IPv4.
-func MAC(addr netip.Addr) string {
+func macOf(addr netip.Addr) string {
 	b := addr.As16()
 	return fmt.Sprintf("02:02:%02x:%02x:%02x:%02x", b[12], b[13], b[14], b[15])
 }

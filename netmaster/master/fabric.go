@@ -6,8 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// DefaultGroup is the group of endpoints that name none, where a fabric needs one.
-const DefaultGroup = "default-group"
+// defaultGroup is the group of endpoints that name none, where a fabric needs one.
+const defaultGroup = "default-group"
 
 // InFabric reports whether an ACI fabric does the forwarding: it enforces policies itself, and
 // distinguishes groups by their VLANs.

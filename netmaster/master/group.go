@@ -23,7 +23,7 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 		rec.GroupTag = g.GroupName + "." + g.TenantName
 	}
 	if g.IPPool != "" {
-		pool, err := networkPool(tx, &network)
+		pool, err := NetworkPool(tx, &network)
 		if err != nil {
 			return nil, err
 		}

@@ -17,9 +17,9 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Owned are the prefixes that plans read and write. Reports of agents about themselves (oper/eps, oper/ovs-driver)
+// owned are the prefixes that plans read and write. Reports of agents about themselves (oper/eps, oper/ovs-driver)
 // are not among them. The registry is, although plans do not write it: it decides what is freed.
-var Owned = append([]string{
+var owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
 	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv4CounterPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,
 	// Where an older netmaster stores what is free.
@@ -28,14 +28,17 @@ var Owned = append([]string{
 
 // Follow caches the state that Open begins with, while another netmaster leads.
 func Follow(ctx context.Context, db *objdb.DB) *ledger.Standby {
-	return ledger.Follow(ctx, db, ledger.Config{Owned: Owned, Indexes: indexes()})
+	return ledger.Follow(ctx, db, ledger.Config{Owned: owned, Indexes: indexes()})
 }
 
 // Open opens the ledger of a term with the indexes that plans search. Plans that add to the store must pass
 // admit; nil admits all. Without a standby the state is listed. Each plan of the term changes the epoch if it
 // changes verdicts of group rules (epoch.go).
 func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit func() error) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order, Standby: standby})
+	return ledger.Open(ctx, term, ledger.Config{
+		Owned: owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order,
+		Standby: standby,
+	})
 }
 
 // Index terms, besides the numbers of numbers.go. The parts after a name are joined by slashes, which no name contains.

@@ -15,7 +15,7 @@ func repairBound(p *pass, key string) (findings, error) {
 	if !ok || t.MaxEndpoints != 0 || t.TenantName == mastercfg.DefaultTenant {
 		return nil, nil
 	}
-	has := EndpointsOfTenant(p, t.TenantName)
+	has := endpointsOfTenant(p, t.TenantName)
 	if has <= mastercfg.EndpointsOfTenant {
 		return nil, nil
 	}

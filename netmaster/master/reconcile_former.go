@@ -41,7 +41,7 @@ func convertNetwork(p *pass, key string) (findings, error) {
 	found := findings{"network " + net.ID + ": counters and address maps dropped"}
 	s := &space{tx: p.Tx, net: net}
 	var err error
-	if s.v4, err = networkPool(p, &net); err == nil {
+	if s.v4, err = NetworkPool(p, &net); err == nil {
 		err = s.holdMarked(net.IPAllocMap)
 	}
 	if err == nil {

@@ -48,13 +48,12 @@ func TokenUseKey(id string) string { return below(tokenUsePrefix, id) }
 // empty hash, the prefix of all of the user's certificates.
 func UserCertificateKey(name, hash string) string { return userCertificatePrefix + name + "/" + hash }
 
-// BindingsKey returns the key of a principal's roles: of a local user, or of a name in another
-// directory, which may contain slashes.
-func BindingsKey(principal string, local bool) string {
-	if local {
-		return BindingsPrefix + "user/" + url.PathEscape(principal)
-	}
-	return BindingsPrefix + "group/" + url.PathEscape(foldName(principal))
+// UserBindingsKey returns the key of the roles of a local user.
+func UserBindingsKey(user string) string { return BindingsPrefix + "user/" + url.PathEscape(user) }
+
+// GroupBindingsKey returns the key of the roles of a name in another directory, which may contain slashes.
+func GroupBindingsKey(name string) string {
+	return BindingsPrefix + "group/" + url.PathEscape(foldName(name))
 }
 
 // OpenIDPrefix is the prefix of users and groups of an OpenID Connect provider, so that none has the name of a

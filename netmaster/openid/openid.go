@@ -84,8 +84,11 @@ func New(config Config, now func() time.Time) (*Provider, error) {
 		}
 	}
 	return &Provider{config: config, now: now, client: &http.Client{
-		Timeout:   timeLimit,
-		Transport: bounding{&http.Transport{TLSClientConfig: security, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1}},
+		Timeout: timeLimit,
+		Transport: bounding{&http.Transport{
+			TLSClientConfig: security, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute,
+			MaxIdleConnsPerHost: 1,
+		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { // to an address that is not configured
 			return errors.New("it redirects to elsewhere")
 		},
@@ -125,7 +128,10 @@ func (p *Provider) Person(ctx context.Context, proof Proof) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
-	asked := oauth2.Config{ClientID: p.config.ClientID, ClientSecret: string(p.config.ClientSecret), Endpoint: d.endpoint, RedirectURL: proof.Redirect}
+	asked := oauth2.Config{
+		ClientID: p.config.ClientID, ClientSecret: string(p.config.ClientSecret), Endpoint: d.endpoint,
+		RedirectURL: proof.Redirect,
+	}
 	given, err := asked.Exchange(oidc.ClientContext(ctx, p.client), proof.Code, oauth2.VerifierOption(proof.Verifier))
 	if err != nil {
 		return Person{}, p.refused(err)

@@ -68,7 +68,7 @@ func Open(files Files, log *logrus.Entry) (*Certs, error) {
 func (f Files) read() (*held, error) {
 	h := &held{}
 	if f.Cert != "" {
-		if _, err := pki.ReadFile(f.Key, true); err != nil {
+		if _, err := pki.ReadSecret(f.Key); err != nil {
 			return nil, err
 		}
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
@@ -78,7 +78,7 @@ func (f Files) read() (*held, error) {
 		h.shown = &pair
 	}
 	if f.ClientCA != "" {
-		text, err := pki.ReadFile(f.ClientCA, false)
+		text, err := pki.ReadFile(f.ClientCA)
 		if err == nil {
 			h.authorities, err = pki.ParseCertificates(text)
 		}
@@ -87,7 +87,7 @@ func (f Files) read() (*held, error) {
 		}
 	}
 	if f.Map != "" {
-		text, err := pki.ReadFile(f.Map, false)
+		text, err := pki.ReadFile(f.Map)
 		if err != nil {
 			return nil, err
 		}

@@ -47,8 +47,11 @@ func Load(dir string) (Authorities, error) {
 	files := map[string]string{}
 	for _, role := range roles {
 		for _, end := range []string{".crt", ".key"} {
-			name := string(role) + end
-			content, err := ReadFile(filepath.Join(dir, name), end == ".key")
+			name, read := string(role)+end, ReadFile
+			if end == ".key" {
+				read = ReadSecret
+			}
+			content, err := read(filepath.Join(dir, name))
 			if err != nil {
 				return nil, err
 			}
@@ -62,15 +65,25 @@ func Load(dir string) (Authorities, error) {
 	return all, nil
 }
 
-// ReadFile reads a small file. A secret one must not be readable by others.
-func ReadFile(path string, secret bool) ([]byte, error) {
+// ReadSecret is ReadFile for a file that others must not be able to read.
+func ReadSecret(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
-	case secret && info.Mode().Perm()&0o077 != 0:
+	}
+	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fault.New(fault.Invalid, "%s: mode is %#o, others can read it; want 0600", path, info.Mode().Perm())
-	case info.Size() > maxPEM:
+	}
+	return ReadFile(path)
+}
+
+// ReadFile reads a small file.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	if info.Size() > maxPEM {
 		return nil, fault.New(fault.Invalid, "%s: %d bytes, at most %d are read", path, info.Size(), maxPEM)
 	}
 	content, err := os.ReadFile(path)
@@ -85,11 +98,11 @@ func OpenKey(path string) (*ecdsa.PrivateKey, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)
 	}
-	text, err := ReadFile(path, true)
+	text, err := ReadSecret(path)
 	if err != nil {
 		return nil, err
 	}
-	key, err := ParseKey(text)
+	key, err := parseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

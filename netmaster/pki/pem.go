@@ -70,14 +70,14 @@ func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
-// parseKeys parses several keys. Errors are those of ParseKey.
+// parseKeys parses several keys. Errors are those of parseKey.
 func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, err error) {
 	for rest := bytes.TrimSpace(text); len(rest) > 0 || len(keys) == 0; {
 		block, after := pem.Decode(rest)
 		if block == nil {
 			return nil, fault.New(fault.Invalid, "private key: not in PEM form, or cut off")
 		}
-		key, err := ParseKey(pem.EncodeToMemory(block))
+		key, err := parseKey(pem.EncodeToMemory(block))
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, err error) {
 	return keys, nil
 }
 
-// ParseKey parses the result of EncodeKey. Errors are fault.Invalid and do not show the content.
-func ParseKey(text []byte) (*ecdsa.PrivateKey, error) {
+// parseKey parses the result of EncodeKey. Errors are fault.Invalid and do not show the content.
+func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != keyBlock || len(bytes.TrimSpace(rest)) > 0 {
 		return nil, fault.New(fault.Invalid, "private key: not in PEM form, or cut off")

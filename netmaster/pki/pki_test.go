@@ -354,7 +354,7 @@ func FuzzParseKey(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = ParseKey(text) })
+	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = parseKey(text) })
 }
 
 func FuzzReadRequest(f *testing.F) {

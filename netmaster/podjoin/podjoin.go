@@ -31,8 +31,8 @@ import (
 const (
 	// ConfigMap is the name of the ConfigMap with the CA certificates of netmasters, as PEM.
 	ConfigMap = "contiv-authorities"
-	// Key is their key in the ConfigMap.
-	Key = "authorities.crt"
+	// configMapKey is their key in the ConfigMap.
+	configMapKey = "authorities.crt"
 )
 
 // Accounts of our daemons.
@@ -103,12 +103,12 @@ func (c Cluster) Authorities(ctx context.Context) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "authorities in ConfigMap %s/%s: %w", c.Namespace, ConfigMap, err)
 	}
-	if written.Data[Key] == "" {
-		return nil, fault.New(fault.NotFound, "ConfigMap %s/%s has no %s yet: the leader writes it", c.Namespace, ConfigMap, Key)
+	if written.Data[configMapKey] == "" {
+		return nil, fault.New(fault.NotFound, "ConfigMap %s/%s has no %s yet: the leader writes it", c.Namespace, ConfigMap, configMapKey)
 	}
-	pool, err := pki.Pool([]byte(written.Data[Key]))
+	pool, err := pki.Pool([]byte(written.Data[configMapKey]))
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, ConfigMap, Key, err)
+		return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", c.Namespace, ConfigMap, configMapKey, err)
 	}
 	return pool, nil
 }

@@ -46,7 +46,7 @@ func (c Cluster) Publish(ctx context.Context, authorities func() string, log *lo
 func (c Cluster) write(ctx context.Context, authorities string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{Key: authorities}})
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{configMapKey: authorities}})
 	if err != nil {
 		return err
 	}

@@ -65,9 +65,7 @@ type Agent struct {
 	wasReady time.Time     // when the agent was last seen ready
 	health   KubeHealth    // as of the last change for which it was asked
 	troubles troubles
-	told     *BGP   // the configuration that the border has
-	spoken   bool   // the border has been configured
-	mute     string // why the node cannot be the BGP router that is configured
+	border   borderState
 	held     held
 
 	changed notify.Signal // there may be something to plan
@@ -109,8 +107,12 @@ func New(cfg Config) *Agent {
 		value    *time.Duration
 		standard time.Duration
 	}{
-		{&cfg.ReapInterval, 5 * time.Minute}, {&cfg.ReapGrace, time.Minute},
-		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute}, {&cfg.AnnounceWait, 15 * time.Second}, {&cfg.Linger, 5 * time.Minute},
+		{&cfg.ReapInterval, 5 * time.Minute},
+		{&cfg.ReapGrace, time.Minute},
+		{&cfg.SweepGrace, 10 * time.Minute},
+		{&cfg.RewindGrace, 2 * time.Minute},
+		{&cfg.AnnounceWait, 15 * time.Second},
+		{&cfg.Linger, 5 * time.Minute},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.standard
@@ -119,7 +121,8 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
-		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(), host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
+		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(),
+		host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(cfg.Shown), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
@@ -160,12 +163,32 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	defer a.mu.Unlock()
 	before := a.cache.global
 	if b.Another {
-		a.held.rewound, a.held.wentBack = true, true
-		a.cache.peers.storeRewound()
-		a.report.Send()
-		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
-			Warn("the store went back or is another one; what it lacks is kept for a while")
+		a.noteRewind(m, b.Revision)
 	}
+	a.applyEvents(m, b)
+	a.expelClashing()
+	m.complete = m.complete || b.Snapshot
+	if after := a.cache.global; after != before {
+		a.noteGlobal(after)
+		a.cache.hostDirty = true
+	}
+	a.cache.hostDirty = a.cache.hostDirty || b.Snapshot
+	a.wakeHost()
+	a.wakeWaiters()
+	a.changed.Send()
+}
+
+// noteRewind prepares for what a store lacks that went back, or is another one.
+func (a *Agent) noteRewind(m *follower, revision int64) {
+	a.held.rewound, a.held.wentBack = true, true
+	a.cache.peers.storeRewound()
+	a.report.Send()
+	a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": revision}).
+		Warn("the store went back or is another one; what it lacks is kept for a while")
+}
+
+// applyEvents applies the events of a batch to the cache, except deletions of what is held.
+func (a *Agent) applyEvents(m *follower, b mirror.Batch) {
 	if m.prefix == objdb.ServicePrefix { // deletions first: a registration that vanished while we were disconnected must not refuse a new one
 		slices.SortStableFunc(b.Events, func(x, y mirror.Event) int { return min(len(x.Value), 1) - min(len(y.Value), 1) })
 	}
@@ -190,16 +213,6 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 			a.returned(strings.TrimPrefix(event.Key, mastercfg.EndpointPrefix))
 		}
 	}
-	a.expelClashing()
-	m.complete = m.complete || b.Snapshot
-	if after := a.cache.global; after != before {
-		a.noteGlobal(after)
-		a.cache.hostDirty = true
-	}
-	a.cache.hostDirty = a.cache.hostDirty || b.Snapshot
-	a.wakeHost()
-	a.wakeWaiters()
-	a.changed.Send()
 }
 
 // wakeHost wakes package hostaccess if the part of the cache that it uses has changed. The caller holds the lock.

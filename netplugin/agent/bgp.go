@@ -97,21 +97,28 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 	return part, nil
 }
 
+// borderState is what package border was told.
+type borderState struct {
+	config     *BGP   // nil: none
+	configured bool   // it was told something
+	problem    string // why the node cannot be the BGP router that is configured
+}
+
 // updateBorder passes the node's BGP configuration to package border, at the start and after changes. The reason why the node
 // cannot be a router is logged once.
 func (a *Agent) updateBorder() {
-	own, mute := a.cache.routers.own, a.whyNoRouter()
-	if mute != "" {
+	own, problem := a.cache.routers.own, a.whyNoRouter()
+	if problem != "" {
 		own = nil
 	}
-	if mute != a.mute && mute != "" {
-		a.log.Warn(mute)
+	if problem != a.border.problem && problem != "" {
+		a.log.Warn(problem)
 	}
-	a.mute = mute
-	if own == a.told && a.spoken {
+	a.border.problem = problem
+	if own == a.border.config && a.border.configured {
 		return
 	}
-	a.told, a.spoken = own, true
+	a.border.config, a.border.configured = own, true
 	if a.cfg.Border != nil {
 		a.cfg.Border.Configure(own)
 	}
@@ -137,11 +144,11 @@ func (a *Agent) whyNoRouter() string {
 // configured.
 func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
 	a.mu.Lock()
-	mute := a.mute
+	problem := a.border.problem
 	a.mu.Unlock()
 	switch {
-	case mute != "":
-		return &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}, Problem: mute}
+	case problem != "":
+		return &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}, Problem: problem}
 	case a.cfg.Border == nil:
 		return nil
 	}

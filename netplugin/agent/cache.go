@@ -46,9 +46,9 @@ type cache struct {
 
 	presence
 	services
-	kube    kube
-	stand   standIns
-	routers routers
+	kube     kube
+	standIns standIns
+	routers  routers
 	tiers
 	named named
 	pods  map[string]mastercfg.K8sPod // of this node, by UID
@@ -61,11 +61,17 @@ type cache struct {
 func newCache(host string, log *logrus.Entry) *cache {
 	return &cache{
 		host: host, log: log,
+
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
-		limits: make(map[string]pipeline.Limits),
-		vrfs:   make(map[string]uint16), final: make(map[string]struct{}), peers: newPeers(), nodes: newNodes(),
+		limits: make(map[string]pipeline.Limits), vrfs: make(map[string]uint16), final: make(map[string]struct{}),
+		peers: newPeers(), nodes: newNodes(),
+
 		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), stand: newStandIns(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
+		hostsIn: make(map[string]map[string]int),
+
+		presence: newPresence(), services: newServices(), kube: newKube(), standIns: newStandIns(), routers: newRouters(),
+		tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
+
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }
@@ -77,26 +83,26 @@ var kinds = []struct {
 	put    func(c *cache, id string, value []byte, revision int64) error
 	remove func(c *cache, id string)
 }{
-	{mastercfg.NetworkPrefix, (*cache).putNetwork, func(c *cache, id string) { c.setNetwork(id, network{}, false) }},
-	{mastercfg.EndpointPrefix, (*cache).putEndpoint, func(c *cache, id string) { c.setEndpoint(id, endpoint{}, false) }},
-	{mastercfg.EndpointGroupPrefix, (*cache).putLimits, func(c *cache, id string) { c.setLimits(id, pipeline.Limits{}) }},
+	{mastercfg.NetworkPrefix, (*cache).putNetwork, (*cache).removeNetwork},
+	{mastercfg.EndpointPrefix, (*cache).putEndpoint, (*cache).removeEndpoint},
+	{mastercfg.EndpointGroupPrefix, (*cache).putLimits, (*cache).removeLimits},
 	{mastercfg.ServiceLBPrefix, (*cache).putService, (*cache).removeService},
 	{mastercfg.ProviderPrefix, (*cache).putProvider, (*cache).removeProvider},
 	{mastercfg.BgpPrefix, (*cache).putBGP, (*cache).removeBGP},
-	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
-	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0, false) }},
+	{mastercfg.PolicyRulePrefix, (*cache).putRule, (*cache).removeRule},
+	{mastercfg.VRFPrefix, (*cache).putVRF, (*cache).removeVRF},
 	{mastercfg.K8sPodPrefix, (*cache).putPod, (*cache).removePod},
 	{mastercfg.K8sServicePrefix, (*cache).putKubeService, (*cache).removeKubeService},
 	{mastercfg.K8sBackendPrefix, (*cache).putBackend, (*cache).removeBackend},
 	{mastercfg.K8sNodePrefix, (*cache).putKubeNode, (*cache).removeKubeNode},
-	{mastercfg.K8sRangesKey, (*cache).putKubeRanges, func(c *cache, _ string) { c.setKubeRanges(nil) }},
+	{mastercfg.K8sRangesKey, (*cache).putKubeRanges, (*cache).removeKubeRanges},
 	{mastercfg.K8sClassPrefix, (*cache).putClass, (*cache).removeClass},
 	{mastercfg.K8sPolicyPrefix, (*cache).putPolicy, (*cache).removePolicy},
-	{mastercfg.K8sEpochKey, (*cache).putEpoch, func(c *cache, _ string) { c.setEpoch(0) }},
+	{mastercfg.K8sEpochKey, (*cache).putEpoch, (*cache).removeEpoch},
 	{peerPrefix, (*cache).putPeer, (*cache).removePeer},
-	{agentPrefix, (*cache).putAgent, func(c *cache, id string) { c.vanish(agentPrefix + id) }},
-	{masterPrefix, (*cache).putMaster, func(c *cache, id string) { c.vanish(masterPrefix + id) }},
-	{mastercfg.GlobalConfigKey, (*cache).putGlobal, func(c *cache, _ string) { c.global = mastercfg.GlobConfig{} }},
+	{agentPrefix, (*cache).putAgent, (*cache).removeAgent},
+	{masterPrefix, (*cache).putMaster, (*cache).removeMaster},
+	{mastercfg.GlobalConfigKey, (*cache).putGlobal, (*cache).removeGlobal},
 }
 
 // apply applies a change of one key of the store; a nil value is a deletion.
@@ -130,6 +136,8 @@ func (c *cache) putNetwork(id string, value []byte, _ int64) error {
 	c.setNetwork(id, n, true)
 	return nil
 }
+
+func (c *cache) removeNetwork(id string) { c.setNetwork(id, network{}, false) }
 
 func (c *cache) setNetwork(id string, n network, exists bool) {
 	old, existed := c.networks[id]
@@ -178,6 +186,8 @@ func (c *cache) putEndpoint(id string, value []byte, revision int64) error {
 	c.setEndpoint(id, e, true)
 	return nil
 }
+
+func (c *cache) removeEndpoint(id string) { c.setEndpoint(id, endpoint{}, false) }
 
 func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	old, existed := c.endpoints[id]
@@ -245,6 +255,8 @@ func (c *cache) putRule(id string, value []byte, _ int64) error {
 	return nil
 }
 
+func (c *cache) removeRule(id string) { c.setRule(id, rule{}, false) }
+
 func (c *cache) setRule(id string, r rule, exists bool) {
 	old, existed := c.rules[id]
 	if existed {
@@ -266,6 +278,8 @@ func (c *cache) putVRF(tenant string, value []byte, _ int64) error {
 	c.setVRF(tenant, vrf, final)
 	return nil
 }
+
+func (c *cache) removeVRF(tenant string) { c.setVRF(tenant, 0, false) }
 
 func (c *cache) setVRF(tenant string, vrf uint16, final bool) {
 	if _, was := c.final[tenant]; was != final {
@@ -301,6 +315,9 @@ func (c *cache) putGlobal(_ string, value []byte, _ int64) error {
 	return nil
 }
 
+// removeGlobal keeps the mode of the networks.
+func (c *cache) removeGlobal(string) { c.global = mastercfg.GlobConfig{} }
+
 func (c *cache) setMode(mode pipeline.Mode) {
 	for id, n := range c.networks {
 		c.share(id, n, -1)
@@ -310,7 +327,7 @@ func (c *cache) setMode(mode pipeline.Mode) {
 		c.share(id, n, 1)
 		c.markNetwork(id)
 	}
-	for tenant := range c.kube.of {
+	for tenant := range c.kube.servicesOf {
 		c.markKubeServices(tenant)
 	}
 }

@@ -19,4 +19,19 @@
 //
 // Two more loops run: the reaper removes switch ports whose endpoint is no longer in the store and that no pod
 // uses, and the reporter writes the operational records of the node's endpoints.
+//
+// Begin with agent.go, cache.go, wanted.go, plan.go and program.go. The other files, by subject:
+//
+//	the cache         decode and address: what records say; index; presence: which tenants the node programs;
+//	                  held: what the store has lost and pods need
+//	nodes             nodes (addresses of machines), peers (tunnel addresses), recallpeers
+//	networks          flooding, outside (the way out), bgp, nameserver, limits (of rates)
+//	services          service (of netctl); kube, kubeservice and kubeports (of Kubernetes)
+//	  at addresses    announced (by the uplink), entrance (by hosts), nodeports, portsatnodes, sharedaddress, standins
+//	policies          tiers, rulenumbers, nodepeers, domains; enforced: what the switch has of them
+//	the CNI server    attach, kubepod; reap: what it has left
+//	hostaccess        host
+//	reports           report and reporter: the loop, and what it writes; keptrecord, troubles, kubehealth
+//	REST              inspect, counters, ready, metrics
+//	helpers           flag
 package agent

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,22 @@ func (a *Agent) driverEpoch() uint32 {
 	defer a.mu.Unlock()
 	epoch, _ := a.planner.given[pipeline.Epoch{}.Key()].(pipeline.Epoch)
 	return epoch.Number
+}
+
+// noteEnforced records the policies that the switch enforces, after a Sync with this result in an epoch. settled is false
+// if they are not known, or the switch refuses some: a retry of the driver may change that.
+func (a *Agent) noteEnforced(ctx context.Context, epoch uint32, synced error) (settled bool) {
+	now := mastercfg.K8sEnforced{Number: epoch}
+	if synced != nil {
+		var err error
+		if now, err = a.enforcement(ctx, epoch); err != nil {
+			return false
+		}
+	}
+	if !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
+		a.tell.Send()
+	}
+	return now.Refused == nil
 }
 
 // enforcement returns the policies that the switch enforces, and those with refused rules. The epoch is 0 if

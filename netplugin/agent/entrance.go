@@ -103,7 +103,7 @@ func (c *cache) entrances() (e Entrances) {
 			}
 		}
 	}
-	nodes := slices.Concat(c.nodes.list(), c.stand.here) // routing them to the switch would cut the host off from these machines
+	nodes := slices.Concat(c.nodes.list(), c.standIns.here) // routing them to the switch would cut the host off from these machines
 	for _, some := range []*[]netip.Addr{&e.Addresses, &e.Cluster} {
 		slices.SortFunc(*some, netip.Addr.Compare)
 		*some = slices.DeleteFunc(slices.Compact(*some), func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })
@@ -115,7 +115,7 @@ func (c *cache) entrances() (e Entrances) {
 	slices.SortFunc(e.Balanced, func(a, b Balanced) int {
 		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
-	e.Balanced, e.StandIns = slices.Compact(e.Balanced), c.stand.known
+	e.Balanced, e.StandIns = slices.Compact(e.Balanced), c.standIns.known
 	return e
 }
 

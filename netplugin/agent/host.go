@@ -60,7 +60,11 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), AgentPorts: c.nodes.agentPorts(), HealthPorts: c.healthPorts(), Entrances: c.entrances(), Balancers: len(c.stand.balanced) > 0}
+	access := HostAccess{
+		Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(),
+		MasterPorts: c.nodes.ports(), AgentPorts: c.nodes.agentPorts(), HealthPorts: c.healthPorts(),
+		Entrances: c.entrances(), Balancers: len(c.standIns.balanced) > 0,
+	}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

@@ -15,14 +15,14 @@ import (
 // kube is what the leader has recorded of Kubernetes: services and their backends, nodes, and the service
 // CIDRs. Backends may arrive before their service, or outlive it.
 type kube struct {
-	services map[string]kubeService // by id: tenant/namespace/name
-	backends map[string]backends    // by id of the service
-	of       index                  // tenant -> services
-	nodes    map[string]mastercfg.K8sNode
-	ranges   []netip.Prefix
-	atNodes  index               // protocol and port -> services of the pipeline with that port at addresses of nodes
-	askedAt  index               // protocol and health check port -> services of the pipeline
-	asked    map[string]struct{} // services with a health check port on this node: those of the tenant that hosts reach
+	services      map[string]kubeService // by id: tenant/namespace/name
+	backends      map[string]backends    // by id of the service
+	servicesOf    index                  // tenant -> services
+	nodes         map[string]mastercfg.K8sNode
+	ranges        []netip.Prefix
+	atNodes       index               // protocol and port -> services of the pipeline with that port at addresses of nodes
+	healthPortsAt index               // protocol and health check port -> services of the pipeline
+	healthChecked map[string]struct{} // services with a health check port on this node: those of the tenant that hosts reach
 }
 
 // backends are those of one service, by port and address.
@@ -47,7 +47,11 @@ type kubePort struct {
 }
 
 func newKube() kube {
-	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), askedAt: make(index), asked: make(map[string]struct{})}
+	return kube{
+		services: make(map[string]kubeService), backends: make(map[string]backends), servicesOf: make(index),
+		nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), healthPortsAt: make(index),
+		healthChecked: make(map[string]struct{}),
+	}
 }
 
 // kubeID is the prefix of the ids of the pipeline's objects for services of Kubernetes; other ids have no slash.
@@ -69,9 +73,9 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 		c.groups[p.Group] = struct{}{}
 	}
 	c.kube.services[id] = s
-	c.kube.of.add(s.tenant, id)
+	c.kube.servicesOf.add(s.tenant, id)
 	if s.record.HealthPort != 0 && !s.record.Guest { // the records of other tenants have the same port
-		c.kube.asked[id] = struct{}{}
+		c.kube.healthChecked[id] = struct{}{}
 		c.indexHealthPort(id, s.record.HealthPort, index.add)
 	}
 	for _, p := range s.ports {
@@ -92,9 +96,9 @@ func (c *cache) removeKubeService(id string) {
 		c.placeBalanced(id, old.ports, index.remove)
 		c.placeAtNodes(id, old.ports, index.remove)
 		delete(c.kube.services, id)
-		delete(c.kube.asked, id)
+		delete(c.kube.healthChecked, id)
 		c.indexHealthPort(id, old.record.HealthPort, index.remove)
-		c.kube.of.remove(old.tenant, id)
+		c.kube.servicesOf.remove(old.tenant, id)
 		c.countEnteredKube(old, -1)
 	}
 	c.mark(pipeline.KindService, kubeID+id)
@@ -220,6 +224,8 @@ func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
 	return nil
 }
 
+func (c *cache) removeKubeRanges(string) { c.setKubeRanges(nil) }
+
 func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 	if !slices.Equal(ranges, c.kube.ranges) {
 		c.kube.ranges = ranges
@@ -229,7 +235,7 @@ func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 
 // markKubeServices marks the Kubernetes services of a tenant.
 func (c *cache) markKubeServices(tenant string) {
-	for id := range c.kube.of[tenant] {
+	for id := range c.kube.servicesOf[tenant] {
 		c.mark(pipeline.KindService, kubeID+id)
 	}
 }

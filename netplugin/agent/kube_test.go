@@ -122,8 +122,8 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	n.wantServed("pods 10.96.0.7:80 6: [] silent", "all 172.19.255.253:30080 6: [10.1.0.3:8081]", "outside 172.19.255.253:30080 6: [] silent")
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web")).wantServed("not-found")
 	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("10.1.0.3:8081"))).step()
-	if len(n.cache.groups)+len(n.cache.entered)+len(n.cache.kube.backends)+len(n.cache.kube.of) > 0 {
-		t.Errorf("left: %v, %v, %v, %v", n.cache.groups, n.cache.entered, n.cache.kube.backends, n.cache.kube.of)
+	if len(n.cache.groups)+len(n.cache.entered)+len(n.cache.kube.backends)+len(n.cache.kube.servicesOf) > 0 {
+		t.Errorf("left: %v, %v, %v, %v", n.cache.groups, n.cache.entered, n.cache.kube.backends, n.cache.kube.servicesOf)
 	}
 }
 

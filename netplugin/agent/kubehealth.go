@@ -38,7 +38,7 @@ func (a *Agent) KubeHealth() KubeHealth {
 }
 
 func (c *cache) healthPorts() (ports []uint16) {
-	for id := range c.kube.asked {
+	for id := range c.kube.healthChecked {
 		ports = append(ports, c.kube.services[id].record.HealthPort)
 	}
 	slices.Sort(ports)
@@ -46,8 +46,8 @@ func (c *cache) healthPorts() (ports []uint16) {
 }
 
 func (c *cache) kubeHealth() KubeHealth {
-	h := KubeHealth{Ports: make(map[uint16]HealthPort, len(c.kube.asked)), Leaving: c.kube.nodes[c.host].Leaving}
-	for id := range c.kube.asked {
+	h := KubeHealth{Ports: make(map[uint16]HealthPort, len(c.kube.healthChecked)), Leaving: c.kube.nodes[c.host].Leaving}
+	for id := range c.kube.healthChecked {
 		s := c.kube.services[id].record
 		here := map[bool]map[netip.Addr]struct{}{false: {}, true: {}}
 		for _, port := range c.kube.backends[id] {

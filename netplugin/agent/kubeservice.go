@@ -93,7 +93,7 @@ func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 	case c.isPortOfNode(of):
 		return p, false
 	case of.balancer:
-		if p.Address, reached = c.stand.known.Balancer(private, p.Address); err != nil || !reached {
+		if p.Address, reached = c.standIns.known.Balancer(private, p.Address); err != nil || !reached {
 			return p, false
 		}
 	case err != nil:
@@ -154,7 +154,7 @@ func (c *cache) insideSources() (all []netip.Prefix) {
 
 // kubeEntrances returns the destinations of Kubernetes services that the host routes to the switch.
 func (c *cache) kubeEntrances() (e Entrances) {
-	standing := c.stand.known.Balancers()
+	standing := c.standIns.known.Balancers()
 	for id, s := range c.kube.services {
 		for _, p := range s.ports {
 			switch {

@@ -109,6 +109,8 @@ func (c *cache) putLimits(group string, value []byte, _ int64) error {
 	return nil
 }
 
+func (c *cache) removeLimits(id string) { c.setLimits(id, pipeline.Limits{}) }
+
 // setLimits sets the limits of a group, by its key; the zero value means none.
 func (c *cache) setLimits(group string, limits pipeline.Limits) {
 	if c.limits[group] == limits {

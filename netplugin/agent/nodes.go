@@ -39,7 +39,10 @@ const peerGrace = time.Hour
 const nodeGrace = 24 * time.Hour
 
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), restPorts: make(map[string]uint16), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
+	return nodes{
+		addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), restPorts: make(map[string]uint16),
+		vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time),
+	}
 }
 
 // nodePrefixes are the prefixes of registrations, each with the address of a machine.
@@ -205,6 +208,10 @@ func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
 	}
 	return pipeline.Peer{VTEP: vtep}, nil
 }
+
+func (c *cache) removeAgent(id string) { c.vanish(agentPrefix + id) }
+
+func (c *cache) removeMaster(id string) { c.vanish(masterPrefix + id) }
 
 // vanish starts the grace period of a removed entry's addresses.
 func (c *cache) vanish(key string) {

@@ -37,7 +37,10 @@ type peer struct {
 }
 
 func newPeers() peers {
-	return peers{entries: make(map[string]peer), byHost: make(index), byVTEP: make(index), vtep: make(map[string]netip.Addr), refused: make(map[string]string)}
+	return peers{
+		entries: make(map[string]peer), byHost: make(index), byVTEP: make(index), vtep: make(map[string]netip.Addr),
+		refused: make(map[string]string),
+	}
 }
 
 // set stores or replaces a live entry and returns the hosts to settle.
@@ -227,4 +230,17 @@ func (c *cache) settle(hosts ...string) {
 		c.log.WithFields(logrus.Fields{"key": peerPrefix + key, "cause": c.peers.refused[key]}).Error("registration of a node refused: it claims what another one has")
 		c.unsetPeer(c.peers.entries[key].vtep)
 	}
+}
+
+// Tunnels returns the tunnel addresses of the other nodes, by host.
+func (a *Agent) Tunnels() map[string]netip.Addr {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	others := make(map[string]netip.Addr, len(a.cache.peers.vtep))
+	for host, vtep := range a.cache.peers.vtep {
+		if host != a.cfg.HostLabel && vtep.Is4() == a.cfg.VTEP.Is4() {
+			others[host] = vtep
+		}
+	}
+	return others
 }

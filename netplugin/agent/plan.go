@@ -24,7 +24,7 @@ func newPlanner() planner {
 // plan recomputes the dirty objects of the cache, and at most backlog objects of its backlog. It returns the
 // change from what the driver has to what it should have; ok is false if there is none.
 func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
-	p.namesFollow(c)
+	p.notePartialNames(c)
 	for key := range c.dirty {
 		p.step(c, key, &change)
 	}
@@ -37,7 +37,7 @@ func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 		delete(c.backlog, key)
 		p.step(c, key, &change)
 	}
-	p.namesFollow(c)
+	p.notePartialNames(c)
 	slices.SortFunc(change.Set, func(a, b pipeline.Object) int { return byKindAndID(a.Key(), b.Key()) })
 	slices.SortFunc(change.Remove, func(a, b pipeline.Key) int { return byKindAndID(b, a) })
 	return change, len(change.Set)+len(change.Remove) > 0

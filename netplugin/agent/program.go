@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -40,19 +39,11 @@ func (a *Agent) program(ctx context.Context) error {
 	}
 	a.agePeerKeys(ctx)
 	a.recallPeers(ctx)
-	a.mu.Lock()
-	if err := a.recallHeld(); err != nil {
-		a.mu.Unlock()
+	objects, err := a.programFirst()
+	if err != nil {
 		return err
 	}
-	a.started, a.cache.hostDirty = true, true // the host waits until all tunnel addresses are known
-	a.wakeHost()
-	a.updateBorder()
-	change, _ := a.planner.plan(a.cache, everything)
-	change.Replace, change.Known = true, a.existing()
-	a.cfg.Driver.Update(change)
-	a.mu.Unlock()
-	a.log.WithField("objects", len(change.Set)).Info("first state complete")
+	a.log.WithField("objects", objects).Info("first state complete")
 	a.given.Send()
 	a.report.Send()
 	a.serving.raise()
@@ -70,6 +61,22 @@ func (a *Agent) program(ctx context.Context) error {
 		}
 		a.programDirty()
 	}
+}
+
+// programFirst passes the whole state to the driver, and returns the number of its objects.
+func (a *Agent) programFirst() (objects int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.recallHeld(); err != nil {
+		return 0, err
+	}
+	a.started, a.cache.hostDirty = true, true // the host waits until all tunnel addresses are known
+	a.wakeHost()
+	a.updateBorder()
+	change, _ := a.planner.plan(a.cache, everything)
+	change.Replace, change.Known = true, a.existing()
+	a.cfg.Driver.Update(change)
+	return len(change.Set), nil
 }
 
 // awaitFirstState waits without limit, and logs from time to time what is missing.
@@ -224,15 +231,8 @@ func (a *Agent) confirm(ctx context.Context) error {
 			a.inSync.raise()
 			a.report.Send()
 		}
-		now := mastercfg.K8sEnforced{Number: epoch}
-		if err != nil {
-			now, err = a.enforcement(ctx, epoch)
-		}
-		if err != nil || now.Refused != nil {
+		if settled := a.noteEnforced(ctx, epoch, err); !settled {
 			again.Reset(look.Next())
-		}
-		if err == nil && !reflect.DeepEqual(a.enforced.Swap(&now), &now) {
-			a.tell.Send()
 		}
 	}
 }

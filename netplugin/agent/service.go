@@ -39,7 +39,10 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index), nodePorts: make(index)}
+	return services{
+		service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index),
+		groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index), nodePorts: make(index),
+	}
 }
 
 func decodeService(id string, value []byte) (service, error) {

@@ -43,10 +43,10 @@ func (a *Agent) HostHas(addresses []netip.Addr) {
 // setStandInAddresses sets the addresses and returns whether they have changed.
 func (c *cache) setStandInAddresses(addresses []netip.Addr) bool {
 	here := slices.Compact(slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare))
-	if slices.Equal(here, c.stand.here) {
+	if slices.Equal(here, c.standIns.here) {
 		return false
 	}
-	c.stand.here = here
+	c.standIns.here = here
 	c.findStandIns()
 	return true
 }
@@ -54,16 +54,16 @@ func (c *cache) setStandInAddresses(addresses []netip.Addr) bool {
 // findStandIns computes the stand-ins again, and marks the services whose stand-ins have changed.
 func (c *cache) findStandIns() {
 	var balancers []netip.Addr
-	for _, a := range c.stand.here {
-		if len(c.stand.balanced[a.String()]) > 0 {
+	for _, a := range c.standIns.here {
+		if len(c.standIns.balanced[a.String()]) > 0 {
 			balancers = append(balancers, a)
 		}
 	}
-	now := pipeline.NewStandIns(balancers, slices.Collect(maps.Keys(c.stand.udp)))
-	addresses, ports := now.Moved(c.stand.known)
-	c.stand.known = now
+	now := pipeline.NewStandIns(balancers, slices.Collect(maps.Keys(c.standIns.udp)))
+	addresses, ports := now.Moved(c.standIns.known)
+	c.standIns.known = now
 	for _, a := range addresses {
-		for id := range c.stand.balanced[a.String()] {
+		for id := range c.standIns.balanced[a.String()] {
 			c.mark(pipeline.KindService, id)
 		}
 	}
@@ -83,13 +83,13 @@ func (c *cache) placeUDPNodePort(p pipeline.ServicePort) {
 	if !p.Shared || p.Protocol != openflow.ProtoUDP {
 		return
 	}
-	_, known := c.stand.udp[p.Port]
+	_, known := c.standIns.udp[p.Port]
 	if owned := len(c.nodePorts[nodePortKey(p.Protocol, p.Port)]) > 0; owned == known {
 		return
 	} else if owned {
-		c.stand.udp[p.Port] = struct{}{}
+		c.standIns.udp[p.Port] = struct{}{}
 	} else {
-		delete(c.stand.udp, p.Port)
+		delete(c.standIns.udp, p.Port)
 	}
 	c.findStandIns()
 }
@@ -99,8 +99,8 @@ func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, 
 	changed := false
 	for _, p := range ports {
 		if p.balancer {
-			change(c.stand.balanced, p.Address.String(), kubeID+id)
-			_, here := slices.BinarySearchFunc(c.stand.here, p.Address, netip.Addr.Compare)
+			change(c.standIns.balanced, p.Address.String(), kubeID+id)
+			_, here := slices.BinarySearchFunc(c.standIns.here, p.Address, netip.Addr.Compare)
 			changed = changed || here
 		}
 	}
@@ -113,7 +113,7 @@ func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, 
 // that address, only clients through the host reach it.
 func (c *cache) atNodePort(private netip.Prefix, p pipeline.ServicePort) pipeline.ServicePort {
 	var alone bool
-	if p.Address, alone = c.stand.known.NodePort(private, p.Protocol, p.Port); alone {
+	if p.Address, alone = c.standIns.known.NodePort(private, p.Protocol, p.Port); alone {
 		p.Shared = false
 		p.From &^= pipeline.FromPods
 	}

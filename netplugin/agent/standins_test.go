@@ -66,7 +66,7 @@ func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
 	n.wantServed(elsewhere...)
 	n.cache.setStandInAddresses([]netip.Addr{vip})
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
-	if in := n.cache.hostAccess().Entrances; len(in.Balanced)+len(in.StandIns.Balancers())+len(n.cache.stand.balanced) > 0 {
+	if in := n.cache.hostAccess().Entrances; len(in.Balanced)+len(in.StandIns.Balancers())+len(n.cache.standIns.balanced) > 0 {
 		t.Errorf("the service is gone, and the host leads %+v", in)
 	}
 }
@@ -93,8 +93,8 @@ func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
 	}
 	s.Ports = s.Ports[1:]
 	n.kubeService(s).step()
-	if len(n.cache.stand.udp) > 0 {
-		t.Errorf("node ports of UDP: %v", n.cache.stand.udp)
+	if len(n.cache.standIns.udp) > 0 {
+		t.Errorf("node ports of UDP: %v", n.cache.standIns.udp)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 	n.kubeService(s)
 	served("[]", cluster, high)
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
-	if k := n.cache.kube; len(k.atNodes)+len(k.askedAt)+len(n.cache.hostAccess().Balanced) > 0 {
-		t.Errorf("the service is gone, and known are %v and %v", k.atNodes, k.askedAt)
+	if k := n.cache.kube; len(k.atNodes)+len(k.healthPortsAt)+len(n.cache.hostAccess().Balanced) > 0 {
+		t.Errorf("the service is gone, and known are %v and %v", k.atNodes, k.healthPortsAt)
 	}
 }

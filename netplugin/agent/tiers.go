@@ -43,9 +43,12 @@ type podClass struct {
 }
 
 func newTiers() tiers {
-	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
-		classes: make(map[uint16]int), lately: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers()}
+	return tiers{
+		podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers),
+		classOf: make(map[string]uint16), classes: make(map[uint16]int), lately: make(map[uint16]int),
+		policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
+		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers(),
+	}
 }
 
 // isolated is the isolation of a pod of which nothing is known.
@@ -293,6 +296,8 @@ func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
 	c.setEpoch(r.Number)
 	return nil
 }
+
+func (c *cache) removeEpoch(string) { c.setEpoch(0) }
 
 func (c *cache) setEpoch(number uint32) {
 	if number != c.epoch {

@@ -105,62 +105,95 @@ func (a *Agent) reportedTroubles() []mastercfg.K8sTrouble {
 // affectedObjects returns the objects that this node does not serve as it should.
 func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 	for _, p := range found.taken {
-		meant := "the node"
-		if p.Address.IsValid() {
-			meant = p.Address.String()
-		}
-		taken := fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for %s, as %%s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
-			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, meant, p.Protocol, p.Port)
-		if p.Endpoint != "" {
-			if e := c.endpoints[p.Endpoint].record; e != nil && e.PodNamespace != "" { // otherwise deleted since
-				all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
-					Reason: mastercfg.HostPortInUse, Message: fmt.Sprintf(taken, "the pod", "hostPort")})
-			}
-			continue
-		}
-		if p.Address.IsValid() {
-			for id := range c.stand.balanced[p.Address.String()] {
-				if s := c.kube.services[strings.TrimPrefix(id, kubeID)]; s.balances(p) {
-					all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: s.record.Namespace, Name: s.record.Name,
-						Reason: mastercfg.BalancerPortInUse, Message: fmt.Sprintf(taken, "the service", "port")})
-				}
-			}
-			continue
-		}
-		why := fmt.Sprintf(taken, "the service", "nodePort")
-		if p.Leads != "" {
-			e := c.endpoints[p.Leads].record
-			if e == nil { // deleted since
-				continue
-			}
-			why = fmt.Sprintf("pod %s/%s has port %d (%s) of the node as its hostPort, and gets what comes there for the service; take another hostPort, or another nodePort",
-				e.PodNamespace, e.EPCommonName, p.Port, p.Protocol)
-		}
-		for owner := range c.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
-			_, id, _ := strings.Cut(owner, " ")
-			of := mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: why}
-			if kube, is := strings.CutPrefix(id, kubeID); is {
-				of.Namespace, of.Name = c.kube.services[kube].record.Namespace, c.kube.services[kube].record.Name
-			}
-			all = append(all, of)
+		switch {
+		case p.Endpoint != "":
+			all = append(all, c.podWithPort(p)...)
+		case p.Address.IsValid():
+			all = append(all, c.servicesBalancedAt(p)...)
+		default:
+			all = append(all, c.servicesWithNodePort(p)...)
 		}
 	}
-	for id := range c.kube.asked {
+	for id := range c.kube.healthChecked {
 		s := c.kube.services[id].record
 		if why := found.closed[s.HealthPort]; why != "" {
-			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: s.Namespace, Name: s.Name, Reason: mastercfg.HealthPortClosed, Message: why})
+			all = append(all, mastercfg.K8sTrouble{
+				Kind: mastercfg.K8sOfService, Namespace: s.Namespace, Name: s.Name, Reason: mastercfg.HealthPortClosed,
+				Message: why,
+			})
 		}
 	}
 	for uid, why := range found.refused {
 		if pod := c.pods[uid]; pod.UID != "" {
-			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid, Reason: mastercfg.HostPortConflict, Message: why})
+			all = append(all, mastercfg.K8sTrouble{
+				Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid,
+				Reason: mastercfg.HostPortConflict, Message: why,
+			})
 		}
 	}
 	all = append(all, c.unprobedPods(found.unreached)...)
 	slices.SortFunc(all, func(a, b mastercfg.K8sTrouble) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(all)
+}
+
+// heard describes a port that a process listens on: what of which object it takes.
+func (p TakenPort) heard(object, port string) string {
+	meant := "the node"
+	if p.Address.IsValid() {
+		meant = p.Address.String()
+	}
+	return fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for %s, as %s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
+		"have it listen elsewhere, or take another %s", p.By, p.Protocol, meant, object, p.Protocol, p.Port, port)
+}
+
+// podWithPort returns the pod whose host port is taken; nothing if it was deleted since.
+func (c *cache) podWithPort(p TakenPort) []mastercfg.K8sTrouble {
+	e := c.endpoints[p.Endpoint].record
+	if e == nil || e.PodNamespace == "" {
+		return nil
+	}
+	return []mastercfg.K8sTrouble{{
+		Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
+		Reason: mastercfg.HostPortInUse, Message: p.heard("the pod", "hostPort"),
+	}}
+}
+
+// servicesBalancedAt returns the services with a port that is taken, at an address of load balancers.
+func (c *cache) servicesBalancedAt(p TakenPort) (all []mastercfg.K8sTrouble) {
+	for id := range c.standIns.balanced[p.Address.String()] {
+		if s := c.kube.services[strings.TrimPrefix(id, kubeID)]; s.balances(p) {
+			all = append(all, mastercfg.K8sTrouble{
+				Kind: mastercfg.K8sOfService, Namespace: s.record.Namespace, Name: s.record.Name,
+				Reason: mastercfg.BalancerPortInUse, Message: p.heard("the service", "port"),
+			})
+		}
+	}
+	return all
+}
+
+// servicesWithNodePort returns the services whose node port is taken, by a process or as the host port of a pod.
+func (c *cache) servicesWithNodePort(p TakenPort) (all []mastercfg.K8sTrouble) {
+	why := p.heard("the service", "nodePort")
+	if p.Leads != "" {
+		e := c.endpoints[p.Leads].record
+		if e == nil { // deleted since
+			return nil
+		}
+		why = fmt.Sprintf("pod %s/%s has port %d (%s) of the node as its hostPort, and gets what comes there for the service; take another hostPort, or another nodePort",
+			e.PodNamespace, e.EPCommonName, p.Port, p.Protocol)
+	}
+	for owner := range c.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
+		_, id, _ := strings.Cut(owner, " ")
+		of := mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: why}
+		if kube, is := strings.CutPrefix(id, kubeID); is {
+			of.Namespace, of.Name = c.kube.services[kube].record.Namespace, c.kube.services[kube].record.Name
+		}
+		all = append(all, of)
+	}
+	return all
 }
 
 // balances reports whether a service has a port at an address of load balancers.

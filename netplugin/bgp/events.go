@@ -46,7 +46,7 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 		if p.Withdrawal || !next.IsValid() {
 			s.table.unset(prefix, p.PeerAddress)
 		} else {
-			s.table.set(Route{prefix, p.PeerAddress, next}, false)
+			s.table.set(Route{prefix, p.PeerAddress, next})
 		}
 	}
 	for by, routes := range s.table.counts {

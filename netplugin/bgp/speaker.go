@@ -160,7 +160,7 @@ func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range routes {
-		s.table.set(r, true)
+		s.table.recall(r)
 	}
 	s.recalled = true
 	s.staleTimer.Reset(s.cfg.RestartTime)

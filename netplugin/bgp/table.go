@@ -52,18 +52,23 @@ func indexOf(hops []hop, neighbour netip.Addr) int {
 }
 
 // set adds or replaces a neighbour's route.
-func (t *table) set(r Route, stale bool) {
-	hops, now := t.routes[r.Prefix], hop{r.Neighbour, r.NextHop, stale}
+func (t *table) set(r Route) { t.setHop(r.Prefix, hop{r.Neighbour, r.NextHop, false}) }
+
+// recall is set for a route of an earlier run.
+func (t *table) recall(r Route) { t.setHop(r.Prefix, hop{r.Neighbour, r.NextHop, true}) }
+
+func (t *table) setHop(prefix netip.Prefix, now hop) {
+	hops := t.routes[prefix]
 	var before hop
-	if at := indexOf(hops, r.Neighbour); at >= 0 {
+	if at := indexOf(hops, now.neighbour); at >= 0 {
 		before, hops[at] = hops[at], now
 	} else {
-		t.routes[r.Prefix] = append(hops, now)
+		t.routes[prefix] = append(hops, now)
 	}
 	if before.next != now.next {
-		t.changed[r.Prefix] = struct{}{}
+		t.changed[prefix] = struct{}{}
 	}
-	t.count(announcerOf(r.Prefix, r.Neighbour), before.next.IsValid() && !before.stale, !stale)
+	t.count(announcerOf(prefix, now.neighbour), before.next.IsValid() && !before.stale, !now.stale)
 }
 
 // count updates the number of an announcer's routes: did and does are whether a route counted before, and counts

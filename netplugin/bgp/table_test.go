@@ -29,19 +29,19 @@ func TestATableTellsEachChangeOnce(t *testing.T) {
 			t.Errorf("%s:\n%s", step, diff)
 		}
 	}
-	table.set(Route{via, b, b}, false)
-	table.set(Route{via, a, a}, false)
+	table.set(Route{via, b, b})
+	table.set(Route{via, a, a})
 	expect("two neighbours", Change{via, []netip.Addr{a, b}})
 	expect("nothing new")
-	table.set(Route{via, a, a}, false)
+	table.set(Route{via, a, a})
 	expect("said again")
 	for range 1000 {
 		table.unset(via, a)
-		table.set(Route{via, a, a}, false)
+		table.set(Route{via, a, a})
 	}
 	table.unset(via, b)
 	expect("one flaps, one goes", Change{via, []netip.Addr{a}})
-	table.set(Route{via, b, a}, false)
+	table.set(Route{via, b, a})
 	expect("the same next hop twice is one", Change{via, []netip.Addr{a}})
 	table.unset(via, a)
 	table.unset(via, b)
@@ -57,7 +57,7 @@ func TestChangesAreTakenInPortions(t *testing.T) {
 	table, a := newTable(), addr("192.0.2.1")
 	const count, portion = 1000, 300
 	for i := range count {
-		table.set(Route{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32), a, a}, false)
+		table.set(Route{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32), a, a})
 	}
 	taken := map[netip.Prefix]bool{}
 	for left := count; left > 0; left -= portion {
@@ -79,10 +79,10 @@ func TestWhatWasSaidEarlierHoldsUntilItIsDropped(t *testing.T) {
 	a, b := addr("192.0.2.1"), addr("192.0.2.2")
 	kept, gone, others := prefix("10.0.0.0/8"), prefix("10.1.0.0/16"), prefix("10.2.0.0/16")
 	for _, r := range []Route{{kept, a, a}, {gone, a, a}, {others, b, b}} {
-		table.set(r, true)
+		table.recall(r)
 	}
 	table.takeChanges(math.MaxInt)
-	table.set(Route{kept, a, a}, false)
+	table.set(Route{kept, a, a})
 	if changes, _ := table.takeChanges(math.MaxInt); len(changes) != 0 {
 		t.Errorf("said again: %v", changes)
 	}
@@ -106,11 +106,11 @@ func TestWhatANeighbourSaysIsCountedByVersion(t *testing.T) {
 			t.Errorf("%v, want %d and %d", routes.counts, wantFour, wantSix)
 		}
 	}
-	routes.set(four, true) // of an earlier run
+	routes.recall(four) // of an earlier run
 	counts(0, 0)
 	for range 2 {
-		routes.set(four, false)
-		routes.set(six, false)
+		routes.set(four)
+		routes.set(six)
 	}
 	counts(1, 1)
 	routes.unset(six.Prefix, a)

@@ -126,7 +126,10 @@ func (b *Border) open(wanted *agent.BGP) {
 
 // speakerSettings converts the configuration to settings of the BGP speaker.
 func speakerSettings(wanted *agent.BGP) *bgp.Settings {
-	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
+	settings := &bgp.Settings{
+		AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(),
+		Neighbours: wanted.Neighbours,
+	}
 	if !settings.NextHop6.IsValid() {
 		settings.NextHop6 = routerOf(wanted).LinkLocal()
 	}

@@ -71,15 +71,7 @@ func bridges(ctx context.Context, c Config) (things []thing, err error) {
 	err = withDatabase(ctx, c.RunDir, func(_ context.Context, db *database) error {
 		for _, row := range db.bridges.Rows() {
 			if slices.Contains(c.Bridges, row.Name) {
-				things = append(things, thing{
-					what: fmt.Sprintf("bridge %s with %d ports", row.Name, len(row.Ports)),
-					remove: func(ctx context.Context) error {
-						if err := needsLimitsGone(ctx, c, row); err != nil {
-							return err
-						}
-						return removeBridge(ctx, c.RunDir, row.UUID)
-					},
-				})
+				things = append(things, bridgeOf(c, row))
 			}
 		}
 		return nil
@@ -88,6 +80,18 @@ func bridges(ctx context.Context, c Config) (things []thing, err error) {
 		err = fmt.Errorf("bridges %v, if there are any: %w", c.Bridges, err)
 	}
 	return things, err
+}
+
+func bridgeOf(c Config, row bridgeRow) thing {
+	return thing{
+		what: fmt.Sprintf("bridge %s with %d ports", row.Name, len(row.Ports)),
+		remove: func(ctx context.Context) error {
+			if err := needsLimitsGone(ctx, c, row); err != nil {
+				return err
+			}
+			return removeBridge(ctx, c.RunDir, row.UUID)
+		},
+	}
 }
 
 // removeBridge deletes the bridge's row and waits until ovs-vswitchd has applied that. The server garbage-collects

@@ -153,13 +153,7 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 		address, err := search.next(ctx)
 		if err == nil {
 			var revision int64
-			revision, err = m.try(ctx, address, path, request, answer)
-			if fault.Is(err, fault.Unauthenticated) {
-				// A connection uses the certificate from the time when it was opened, which may have expired while
-				// the machine was suspended; a new connection uses the present one.
-				m.http.CloseIdleConnections()
-				revision, err = m.try(ctx, address, path, request, answer)
-			}
+			revision, err = m.ask(ctx, address, path, request, answer)
 			if err == nil || !isTemporary(err) {
 				m.known.Store(&address)
 				return revision, err
@@ -180,6 +174,17 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 			return 0, fault.New(fault.Unavailable, "no netmaster has answered %s in time: %w", path, last)
 		}
 	}
+}
+
+// ask sends a request to one netmaster. A connection uses the certificate from the time when it was opened, which may
+// have expired while the machine was suspended: if it is refused, a new connection uses the present one.
+func (m *Master) ask(ctx context.Context, address, path string, request, answer any) (revision int64, err error) {
+	revision, err = m.try(ctx, address, path, request, answer)
+	if fault.Is(err, fault.Unauthenticated) {
+		m.http.CloseIdleConnections()
+		revision, err = m.try(ctx, address, path, request, answer)
+	}
+	return revision, err
 }
 
 // isTemporary reports whether another attempt may succeed, with the same or another netmaster.

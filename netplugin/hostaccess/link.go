@@ -254,7 +254,10 @@ func (w wantedLink) route(link netlink.Link) (changed bool, err error) {
 	}
 	var problems []error
 	for _, r := range missing {
-		add := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: inet.IPNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol}
+		add := &netlink.Route{
+			LinkIndex: link.Attrs().Index, Dst: inet.IPNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(),
+			Protocol: routeProtocol,
+		}
 		if !r.via.IsValid() {
 			add.Scope = netlink.SCOPE_LINK
 		}

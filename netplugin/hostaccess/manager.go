@@ -38,9 +38,8 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is the configuration of a manager. All fields are required except TunnelLinks, KernelReceives, StoreURLs,
-// HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and
-// Log.
+// Config is the configuration of a manager. HostLabel, Datapath, Master, Netdev, VTEP, Closed and RouterLink are
+// required.
 type Config struct {
 	HostLabel      string
 	Datapath       Datapath
@@ -123,7 +122,10 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New()}
+	return &Manager{
+		Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily},
+		strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New(),
+	}
 }
 
 // Run maintains the interfaces until ctx ends. They remain: the host continues to use them.
@@ -165,44 +167,68 @@ func (m *Manager) keep(ctx context.Context) error {
 	}
 }
 
+// round is one round of the manager: its steps, and their problems.
+type round struct {
+	ctx      context.Context
+	problems []error
+}
+
+// step runs one step with a time limit, so that one network cannot delay the others.
+func (r *round) step(what string, step func(context.Context) error) { _ = r.try(what, step) }
+
+// try is step, and returns the problem.
+func (r *round) try(what string, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.ctx, stepTime)
+	defer cancel()
+	err := step(ctx)
+	if err != nil {
+		err = fault.New(fault.KindOf(err), "%s: %w", what, err)
+		r.problems = append(r.problems, err)
+	}
+	return err
+}
+
 // look runs one round: it reconciles interfaces, routes and rules with the store.
 func (m *Manager) look(ctx context.Context) error {
-	problems := m.reportAddresses()
+	r := round{ctx: ctx, problems: m.reportAddresses()}
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
 		return nil // the agent reports what it waits for, and wakes this goroutine
 	}
 	m.own.follow(access.Balancers)
+	r.step("tunnels of strangers", func(ctx context.Context) error { return m.reconcileStrangers(ctx, access) })
+	m.leaveNetworks(&r, access) // before others are made: a new network may have the name of a removed one
+	joining := access.Networks
+	err = r.try("rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) })
+	if err != nil && !fault.Is(err, fault.Unsupported) { // without nft the rules of before are unchanged
+		joining = nil // without the rules, endpoints would reach the host's control ports there
+	}
+	machines := m.machines(access, m.stores.nodes)
+	for _, n := range joining {
+		r.step("infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) })
+	}
+	r.step("way out by the host", func(ctx context.Context) error { return m.reconcileOutside(ctx, access) })
+	r.step("tunnels", m.keepTunnels)
+	if !m.Netdev() { // a userspace datapath has its own connection tracker
+		r.problems = append(r.problems, m.trackLiberally(liberalWindow, liberalReset))
+	}
+	return errors.Join(r.problems...)
+}
+
+// leaveNetworks removes the host's endpoints in networks that are gone.
+func (m *Manager) leaveNetworks(r *round, access agent.HostAccess) {
 	wanted := map[string]bool{}
-	problems = append(problems, m.limitStep(ctx, "tunnels of strangers", func(ctx context.Context) error { return m.reconcileStrangers(ctx, access) }))
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}
-	// Before others are made: a new network may have the name of a removed one.
 	for _, e := range access.Released {
 		m.joined[e.ID] = e.NetID
 	}
 	for id, network := range m.joined {
 		if !wanted[id] {
-			problems = append(problems, m.limitStep(ctx, "leave network "+network, func(ctx context.Context) error { return m.removeEndpoint(ctx, id, network) }))
+			r.step("leave network "+network, func(ctx context.Context) error { return m.removeEndpoint(ctx, id, network) })
 		}
 	}
-	joining := access.Networks
-	if err := m.limitStep(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
-		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // without nft the rules of before are unchanged
-			joining = nil // without the rules, endpoints would reach the host's control ports there
-		}
-	}
-	machines := m.machines(access, m.stores.nodes)
-	for _, n := range joining {
-		problems = append(problems, m.limitStep(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) }))
-	}
-	problems = append(problems, m.limitStep(ctx, "way out by the host", func(ctx context.Context) error { return m.reconcileOutside(ctx, access) }))
-	problems = append(problems, m.limitStep(ctx, "tunnels", m.keepTunnels))
-	if !m.Netdev() { // a userspace datapath has its own connection tracker
-		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
-	}
-	return errors.Join(problems...)
 }
 
 // reportAddresses passes the host's addresses to TellHere.
@@ -212,16 +238,6 @@ func (m *Manager) reportAddresses() (problems []error) {
 		return []error{err}
 	}
 	m.TellHere(here)
-	return nil
-}
-
-// limitStep runs one step with a time limit, so that one network cannot delay the others.
-func (m *Manager) limitStep(ctx context.Context, what string, step func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
-	defer cancel()
-	if err := step(ctx); err != nil {
-		return fault.New(fault.KindOf(err), "%s: %w", what, err)
-	}
 	return nil
 }
 

@@ -98,10 +98,49 @@ const masqueradePorts = ":32768-65535"
 func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
 	prefixes := o.Prefixes()
 	limits := shareRules(prefixes, share)
-	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{
+		closed.rulesHere(),
+		closed.rulesThere(),
+		masquerade(prefixes),
+		loopbackGuard(),
+		switchGuard(),
+		ownSources(),
+		keepSources(prefixes),
+		translatedSources(),
+		answersOnly(prefixes),
+		privateOut(prefixes),
+		privateIn(prefixes),
+		errorsFromInfra(prefixes),
+		enterGuard(routers),
+		segmentsThatFit(),
+		// After the other rules: packets that those drop do not count.
+		shareHere(slices.Concat(limits, infraShareRules(share))),
+		shareThere(slices.Concat(limits, serverShareRules(prefixes), infraShareRules(share))),
+	}}
+}
+
+// tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
+// nevertheless.
+func tableForInfra(closed Closed, share int) table {
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{
+		closed.rulesHere(),
+		closed.rulesThere(),
+		loopbackGuard(),
+		switchGuard(),
+		ownSources(),
+		translatedSources(),
+		errorsFromInfra(nil),
+		shareHere(infraShareRules(share)),
+		shareThere(infraShareRules(share)),
+	}}
+}
+
+// masquerade gives packets of endpoints that leave the host an address of the host.
+func masquerade(prefixes []netip.Prefix) chain {
+	c := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
 	for _, p := range prefixes {
 		out := knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink))
-		masquerade.rules = append(masquerade.rules, rule{
+		c.rules = append(c.rules, rule{
 			text:    knftables.Concat(out, "meta l4proto { tcp, udp, sctp } masquerade to", masqueradePorts, "fully-random"),
 			comment: fmt.Sprintf("endpoints of %s go out as the host, from random ports", p),
 		}, rule{
@@ -109,37 +148,40 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
-		privateOut(prefixes), privateIn(prefixes), errorsFromInfra(prefixes),
-		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
-			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
-			comment: "only answers are forwarded to endpoints",
-		}, {
-			// They would pass from one tenant to another, with the host's address.
-			text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
-			comment: "no way into infra networks",
-		}, {
-			text:    knftables.Concat("iifname", quoted(outsideLink), "oifname", quoted(routers), "drop"),
-			comment: "no way to the node's routers",
-		}}},
-		chain{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
-			// Path MTU discovery may fail: many routers send no error for a packet that is too big, or it is lost.
-			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
-			comment: "segments that fit the way",
-		}}},
-		// After the other rules: packets that those drop do not count.
-		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, slices.Concat(limits, serverShareRules(prefixes), infraShareRules(share))}.fromAllEndpoints(),
-	)}
+	return c
 }
 
-// tableForInfra returns the table without an egress interface: hosts have addresses in infra networks
-// nevertheless.
-func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), loopbackGuard(), switchGuard(), ownSources(), translatedSources(), errorsFromInfra(nil),
-		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
-		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
-	}}
+// enterGuard drops what the host must not forward to the egress interface, or from it.
+func enterGuard(routers string) chain {
+	return chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
+		text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
+		comment: "only answers are forwarded to endpoints",
+	}, {
+		// They would pass from one tenant to another, with the host's address.
+		text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
+		comment: "no way into infra networks",
+	}, {
+		text:    knftables.Concat("iifname", quoted(outsideLink), "oifname", quoted(routers), "drop"),
+		comment: "no way to the node's routers",
+	}}}
+}
+
+// segmentsThatFit limits the segments of TCP connections of endpoints to the MTU of their way. Path MTU discovery may
+// fail: many routers send no error for a packet that is too big, or it is lost.
+func segmentsThatFit() chain {
+	return chain{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
+		text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
+		comment: "segments that fit the way",
+	}}}
+}
+
+// shareHere limits what endpoints send to the host itself, shareThere what it forwards.
+func shareHere(limits []rule) chain {
+	return chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits}.fromAllEndpoints()
+}
+
+func shareThere(limits []rule) chain {
+	return chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromAllEndpoints()
 }
 
 // switchGuard prevents the host's IP stack from receiving packets that endpoints send to the switch: with a

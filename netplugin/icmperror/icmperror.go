@@ -60,7 +60,7 @@ func timeExceeded(p pipeline.Packet) (openflow.PacketOut, bool) {
 	if !ok {
 		return openflow.PacketOut{}, false
 	}
-	frame := Expired(p.Data, router)
+	frame := expiredError(p.Data, router)
 	return p.Answer(frame), frame != nil
 }
 
@@ -69,11 +69,11 @@ func packetTooBig(p pipeline.Packet) (openflow.PacketOut, bool) {
 	if !ok {
 		return openflow.PacketOut{}, false
 	}
-	frame := TooBig(p.Data, mtu, router)
+	frame := tooBigError(p.Data, mtu, router)
 	return p.Answer(frame), frame != nil
 }
 
 func restore(p pipeline.Packet) (openflow.PacketOut, bool) {
-	frame := Restored(p.Data)
+	frame := restored(p.Data)
 	return p.Deliver(frame), frame != nil
 }

@@ -93,7 +93,7 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 		"less than a header":         {v6(t, "11", nil)[:40], gateway6, ""},
 		"ARP":                        {append(raw(t, "020000000002 020000000001 0806"), data...), gateway4, ""},
 	} {
-		answered(t, name, c.frame, TooBig(c.frame, 1450, netip.MustParseAddr(c.router)), c.router, c.want)
+		answered(t, name, c.frame, tooBigError(c.frame, 1450, netip.MustParseAddr(c.router)), c.router, c.want)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestASenderIsToldThatItsPacketHasNoHopLeft(t *testing.T) {
 		"a router of another family": {v6(t, "11", data), gateway4, ""},
 		"ARP":                        {append(raw(t, "020000000002 020000000001 0806"), data...), gateway4, ""},
 	} {
-		answered(t, name, c.frame, Expired(c.frame, netip.MustParseAddr(c.router)), c.router, c.want)
+		answered(t, name, c.frame, expiredError(c.frame, netip.MustParseAddr(c.router)), c.router, c.want)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAnErrorQuotesWhatTheEndpointHasSent(t *testing.T) {
 		"a quote of the other":   {v6(t, "3a", raw(t, "0200 0000 00000578"+quote4+quote4)), ""},
 	} {
 		before := bytes.Clone(c.frame)
-		got := Restored(c.frame)
+		got := restored(c.frame)
 		if !bytes.Equal(before, c.frame) {
 			t.Errorf("%s: the packet itself is changed", name)
 		}
@@ -210,8 +210,8 @@ func FuzzPackets(f *testing.F) {
 	f.Add(v6(f, "3a", append([]byte{2, 0}, make([]byte, 100)...)))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		for _, router := range []string{gateway4, gateway6} {
-			answer := TooBig(frame, 1450, netip.MustParseAddr(router))
-			expired := Expired(frame, netip.MustParseAddr(router))
+			answer := tooBigError(frame, 1450, netip.MustParseAddr(router))
+			expired := expiredError(frame, netip.MustParseAddr(router))
 			if (answer == nil) != (expired == nil) {
 				t.Errorf("too big: %x, no hop left: %x", answer, expired)
 			}
@@ -223,12 +223,12 @@ func FuzzPackets(f *testing.F) {
 					t.Errorf("%x", told)
 				}
 			}
-			if TooBig(answer, 100, netip.MustParseAddr(router)) != nil {
+			if tooBigError(answer, 100, netip.MustParseAddr(router)) != nil {
 				t.Errorf("the answer %x is answered", answer)
 			}
 		}
 		_, _, _ = quotedPort(frame)
-		if restored := Restored(frame); restored != nil && !checked(t, restored) {
+		if restored := restored(frame); restored != nil && !checked(t, restored) {
 			t.Errorf("%x", restored)
 		}
 	})

@@ -6,13 +6,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Restored returns the frame of an ICMP error with the quoted packet as its receiver has sent it; nil if the frame
+// restored returns the frame of an ICMP error with the quoted packet as its receiver has sent it; nil if the frame
 // is no ICMP error, or a fragment. The switch has delivered the error to the receiver, so its destination is the
 // source of the quoted packet.
 //
 // The quoted checksums of TCP and UDP stay as they are: hosts do not verify them, and most errors do not quote the
 // whole packet.
-func Restored(frame []byte) []byte {
+func restored(frame []byte) []byte {
 	frame = slices.Clone(frame)
 	p, ok := parse(frame)
 	if !ok || !p.isError() || p.Fragment || len(p.Payload) < inet.ICMPSize+p.size {

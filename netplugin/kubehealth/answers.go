@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProxyMode is the name of this proxy, as Kubernetes reports it.
-const ProxyMode = "contiv"
+// proxyMode is the name of this proxy, as Kubernetes reports it.
+const proxyMode = "contiv"
 
 // trouble returns why the node does not serve services; nil if it does.
 func (s *Server) trouble() error {
@@ -62,7 +62,7 @@ func (s *Server) proxy() http.Handler {
 
 func mode() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/proxyMode", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ProxyMode) })
+	mux.HandleFunc("/proxyMode", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, proxyMode) })
 	return mux
 }
 

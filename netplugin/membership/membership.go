@@ -96,15 +96,15 @@ func Open(cfg Config) (*Member, error) {
 	if _, err := os.Stat(m.path(AuthorityFile)); os.IsNotExist(err) {
 		return m, nil
 	}
-	certificate, err := pki.ReadFile(m.path(certificateFile), false)
+	certificate, err := pki.ReadFile(m.path(certificateFile))
 	if err != nil {
 		return nil, err
 	}
-	authorities, err := pki.ReadFile(m.path(AuthorityFile), false)
+	authorities, err := pki.ReadFile(m.path(AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
-	clients, err := pki.ReadFile(m.path(clientsFile), false)
+	clients, err := pki.ReadFile(m.path(clientsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that joined with an earlier version has none until it renews its certificate
 		return nil, err
 	}
@@ -131,7 +131,10 @@ func (m *Member) use(certificate, authorities, clients []byte) error {
 	for _, c := range trusted {
 		roots.AddCert(c)
 	}
-	now := &held{own: tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots: roots, known: pki.HashOf(trusted)}
+	now := &held{
+		own: tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: m.key, Leaf: certs[0]}, roots: roots,
+		known: pki.HashOf(trusted),
+	}
 	if len(clients) > 0 {
 		if now.peers, err = peersOf(certs[0], clients); err != nil {
 			return fmt.Errorf("%s: %w", m.path(clientsFile), err)
@@ -315,7 +318,7 @@ func (m *Member) joinWithNewKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := pki.ReadFile(next, true)
+	text, err := pki.ReadSecret(next)
 	if err != nil {
 		return err
 	}
@@ -335,7 +338,7 @@ func (m *Member) joinWithNewKey(ctx context.Context) error {
 
 // joinWith sends the token and the key to the first netmaster that proves to belong to the cluster.
 func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer mastercfg.JoinResponse, err error) {
-	text, err := pki.ReadFile(m.cfg.TokenFile, true)
+	text, err := pki.ReadSecret(m.cfg.TokenFile)
 	if err != nil {
 		return answer, err
 	}
@@ -358,7 +361,7 @@ func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer ma
 // the node's CAs.
 func (m *Member) sendToken(ctx context.Context, masters []string, text string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if m.cfg.AuthoritiesFile != "" && !jointoken.Is(text) {
-		authorities, err := pki.ReadFile(m.cfg.AuthoritiesFile, false)
+		authorities, err := pki.ReadFile(m.cfg.AuthoritiesFile)
 		if err != nil {
 			return answer, err
 		}

@@ -19,7 +19,7 @@ type Node struct {
 func NewNode(zones *Zones, forwarder *Forwarder, ready func(context.Context) error, places ...Place) *Node {
 	n := &Node{Zones: zones}
 	for _, place := range places {
-		s := NewServer(zones, forwarder, place, ready)
+		s := newServer(zones, forwarder, place, ready)
 		s.Log = logrus.WithField("component", "nameserver")
 		n.servers = append(n.servers, s)
 	}
@@ -34,7 +34,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return ctx.Err()
 	})
 	for _, s := range n.servers {
-		group.Go(func() error { return s.Keep(ctx) })
+		group.Go(func() error { return s.keep(ctx) })
 	}
 	return group.Wait()
 }

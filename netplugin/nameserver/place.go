@@ -33,9 +33,9 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// NewServer returns a server at a place, which answers each client from the names of its tenant. It answers once
+// newServer returns a server at a place, which answers each client from the names of its tenant. It answers once
 // ready returns; earlier queries wait in the socket.
-func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(context.Context) error) *Server {
+func newServer(zones *Zones, forwarder *Forwarder, place Place, ready func(context.Context) error) *Server {
 	return &Server{Zones: zones, Forwarder: forwarder, place: place, ready: ready,
 		Tenant: func(asker netip.Addr) (string, bool) {
 			id, known := place.AskerAt(asker)
@@ -46,9 +46,9 @@ func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(conte
 		}}
 }
 
-// Keep serves at the place until ctx ends, again whenever the place is replaced. After an error it retries: no
+// keep serves at the place until ctx ends, again whenever the place is replaced. After an error it retries: no
 // other part of the node depends on it.
-func (s *Server) Keep(ctx context.Context) error {
+func (s *Server) keep(ctx context.Context) error {
 	pause := retry.NewPacer(firstRetry, lastRetry)
 	for ctx.Err() == nil {
 		began := time.Now()

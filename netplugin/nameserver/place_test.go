@@ -56,7 +56,7 @@ func TestTheServerIsWhereItsPlaceIs(t *testing.T) {
 	first, second := newRoom(t, t.Name()+"-1"), newRoom(t, t.Name()+"-2")
 	place := &room{name: first, gone: make(chan struct{})}
 	ready := make(chan struct{})
-	s := NewServer(exampleZones(t), nil, place, func(ctx context.Context) error {
+	s := newServer(exampleZones(t), nil, place, func(ctx context.Context) error {
 		select {
 		case <-ready:
 			return nil
@@ -67,7 +67,7 @@ func TestTheServerIsWhereItsPlaceIs(t *testing.T) {
 	s.Log = testkit.Quiet()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- s.Keep(ctx) }()
+	go func() { ended <- s.keep(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

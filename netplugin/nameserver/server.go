@@ -41,7 +41,7 @@ type Server struct {
 	Forwarder *Forwarder
 	Log       *logrus.Entry
 
-	place     Place // of Keep
+	place     Place // of keep
 	ready     func(context.Context) error
 	listening atomic.Bool // it has open sockets at its place
 	counts    counts

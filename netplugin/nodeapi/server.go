@@ -123,7 +123,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		listener: secured{fairlisten.New(listener, fairlisten.Limits{Each: maxConns / shareOf, All: maxConns, Own: maxConns}), cfg.Membership},
 		http: &http.Server{
-			Handler: Handler(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
+			Handler: routesOf(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
 			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn,
 		},
 	}
@@ -164,9 +164,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// Handler returns the routes.
-func Handler(cfg Config) http.Handler {
-	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
+// routesOf returns the routes.
+func routesOf(cfg Config) http.Handler {
+	h := handlers{
+		Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers),
+		origins: http.NewCrossOriginProtection(),
+	}
 	r := mux.NewRouter()
 	get := func(path string, serve http.HandlerFunc) {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)

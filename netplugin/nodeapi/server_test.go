@@ -317,7 +317,7 @@ func TestReclaimReportsItsFailure(t *testing.T) {
 func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
 	n := &node{}
 	url := start(t, n)
-	handler := Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Log: testkit.Quiet()})
+	handler := routesOf(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Log: testkit.Quiet()})
 	for _, remote := range []string{"192.0.2.9:4711", "[2001:db8::9]:4711", "[::ffff:192.0.2.9]:4711", ""} {
 		request, answer := httptest.NewRequest(http.MethodDelete, "/debug/reclaimEndpoint/web.blue-2", nil), httptest.NewRecorder()
 		request.RemoteAddr = remote

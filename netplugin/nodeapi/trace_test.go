@@ -25,7 +25,7 @@ func TestTracesHaveTheirOwnPlaces(t *testing.T) {
 		return hops.Hop{}, r.Err()
 	}
 	n := &node{}
-	server := httptest.NewServer(Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow, Log: testkit.Quiet()}))
+	server := httptest.NewServer(routesOf(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow, Log: testkit.Quiet()}))
 	defer server.Close()
 	ended := make(chan struct{}, bigAnswers)
 	for range bigAnswers {

@@ -22,9 +22,9 @@ const (
 	ack
 )
 
-// To returns the frame that refuses an IPv4 or IPv6 packet; nil if there must be none: malformed packets, later
+// answerTo returns the frame that refuses an IPv4 or IPv6 packet; nil if there must be none: malformed packets, later
 // fragments, resets and ICMP are not answered.
-func To(frame []byte) []byte {
+func answerTo(frame []byte) []byte {
 	read, ok := inet.ReadFrame(frame)
 	if !ok || read.Later || len(read.Payload) < inet.UDPSize {
 		return nil

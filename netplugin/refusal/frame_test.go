@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		{"less than it says", packet4("4000", "11", "c000 0035 0009 0000 58")[:40], ""},
 		{"nothing", nil, ""},
 	} {
-		got := To(test.packet)
+		got := answerTo(test.packet)
 		if test.want == "" {
 			if got != nil {
 				t.Errorf("%s is answered: %x", test.name, got)
@@ -104,7 +104,7 @@ func TestRefusalsOfIPv6(t *testing.T) {
 		{"half a fragment", packet6("2c", "1100 0001 0000 0001 c000"), ""},
 		{"less than it says", packet6("11", "c000 0035 0009 0000 58")[:60], ""},
 	} {
-		got := To(test.packet)
+		got := answerTo(test.packet)
 		if test.want == "" {
 			if got != nil {
 				t.Errorf("%s is answered: %x", test.name, got)
@@ -130,14 +130,14 @@ func FuzzTo(f *testing.F) {
 	f.Add(packet6("11", "c000 0035 0009 0000 58"))
 	f.Add(packet6("2c", "1100 0001 0000 0001 c000 0035 0fff 0000 5858585858585858"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		answer := To(frame)
+		answer := answerTo(frame)
 		if answer == nil {
 			return
 		}
 		if len(answer) > inet.EthernetSize+1280 || answer[12] == 0x08 && inet.Checksum(answer[inet.EthernetSize:inet.EthernetSize+inet.IPv4Size], 0) != 0 {
 			t.Errorf("%x", answer)
 		}
-		if To(answer) != nil {
+		if answerTo(answer) != nil {
 			t.Errorf("the answer %x is answered", answer)
 		}
 	})

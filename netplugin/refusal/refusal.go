@@ -23,7 +23,7 @@ func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		case p := <-packets:
-			answer := To(p.Data)
+			answer := answerTo(p.Data)
 			if answer == nil {
 				continue
 			}

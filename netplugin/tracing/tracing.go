@@ -104,7 +104,10 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 		}
 		rest := w.traceTracked(ctx, oftrace.Parse(text))
 		table, more = behindGroup(rest.Steps)
-		t = oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Final: rest.Final, Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}
+		t = oftrace.Trace{
+			Steps: append(t.Steps, rest.Steps...), Final: rest.Final, Datapath: rest.Datapath,
+			Warnings: append(t.Warnings, rest.Warnings...),
+		}
 	}
 	return t, nil
 }

@@ -91,11 +91,9 @@ func FuzzStatistics(f *testing.F) {
 		count := func(read func(d *decoder) int) { most = max(most, read(&decoder{b: whole.b})) }
 		count(func(d *decoder) int { return len(sized(d, lengthFirst, (*decoder).flowStats)) })
 		count(func(d *decoder) int { return len(sized(d, lengthFirst, (*decoder).group)) })
-		count(func(d *decoder) int { return len(sized(d, lengthFirst, (*decoder).groupStats)) })
 		count(func(d *decoder) int { return len(sized(d, lengthFirst, (*decoder).meter)) })
 		count(func(d *decoder) int { return len(sized(d, lengthAfterID, (*decoder).meterStats)) })
 		count(func(d *decoder) int { return len(fixed(d, portSize, (*decoder).port)) })
-		count(func(d *decoder) int { return len(fixed(d, portStatsSize, (*decoder).portStats)) })
 		count(func(d *decoder) int { return len(fixed(d, tableStatsSize, (*decoder).tableStats)) })
 		return most
 	})

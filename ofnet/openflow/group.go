@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Group is a list of buckets of actions; Type decides which buckets are executed.
@@ -52,18 +51,6 @@ func (k Bucket) Size() int {
 	e.bucket(k, GroupSelect)
 	return len(e.b)
 }
-
-// GroupStats are the counters of a group.
-type GroupStats struct {
-	ID             uint32
-	References     uint32
-	Packets, Bytes uint64
-	Duration       time.Duration
-	Buckets        []BucketStats
-}
-
-// BucketStats are the counters of a bucket.
-type BucketStats struct{ Packets, Bytes uint64 }
 
 // GroupCommand is the command of a GroupMod.
 type GroupCommand uint16
@@ -185,16 +172,4 @@ func (d *decoder) group() Group {
 		g.Buckets, g.Err = nil, body.err
 	}
 	return g
-}
-
-// groupStats reads one entry of a group statistics reply.
-func (d *decoder) groupStats() GroupStats {
-	d.skip(4)
-	s := GroupStats{ID: d.u32(), References: d.u32()}
-	d.skip(4)
-	s.Packets, s.Bytes, s.Duration = d.u64(), d.u64(), d.duration()
-	for d.more() {
-		s.Buckets = append(s.Buckets, BucketStats{d.u64(), d.u64()})
-	}
-	return s
 }

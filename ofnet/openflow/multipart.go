@@ -126,19 +126,9 @@ func (d *decoder) tableStats() TableStats {
 	return s
 }
 
-// Description identifies the switch: manufacturer, hardware, software.
-type Description struct {
-	Manufacturer, Hardware, Software, SerialNumber, Datapath string
-}
-
-func (d *decoder) description() Description {
-	return Description{d.text(256), d.text(256), d.text(256), d.text(32), d.text(256)}
-}
-
 // Sizes of entries without a length of their own.
 const (
 	tableStatsSize = 24
-	portStatsSize  = 112
 	portSize       = 64
 )
 

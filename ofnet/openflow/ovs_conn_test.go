@@ -273,10 +273,6 @@ func TestPortsComeAndGo(t *testing.T) {
 	if len(names) != 2 || names["p1"] != 7 || names["br0"] != of.PortLocal {
 		t.Errorf("ports: %v", names)
 	}
-	stats, err := c.PortStats(testContext(t), of.PortAny)
-	if err != nil || len(stats) != 2 {
-		t.Errorf("port statistics: %v, %v", stats, err)
-	}
 	s.Vsctl("del-port", "br0", "p1")
 	isStatus(of.PortDeleted)
 }
@@ -302,23 +298,11 @@ func TestTheSwitchDescribesItself(t *testing.T) {
 	if c.Features().Tables == 0 || c.Features().DatapathID == 0 {
 		t.Errorf("features: %+v", c.Features())
 	}
-	if d, err := c.Description(ctx); err != nil || d.Hardware != "Open vSwitch" {
-		t.Errorf("description: %+v, %v", d, err)
-	}
 	if m, err := c.MeterFeatures(ctx); err != nil || m.MaxMeters == 0 || m.Flags&of.MeterKbps == 0 {
 		t.Errorf("meter features: %+v, %v", m, err)
 	}
 	if list, err := c.Tables(ctx); err != nil || len(list) < 250 || list[3].Active != 3 {
 		t.Errorf("tables: %d, %v", len(list), err)
-	}
-	groups, err := c.GroupStats(ctx)
-	if err != nil || len(groups) != len(wideGroups) {
-		t.Fatalf("group statistics: %+v, %v", groups, err)
-	}
-	for _, g := range groups {
-		if g.ID == 1 && (g.References != 1 || len(g.Buckets) != 2) {
-			t.Errorf("group statistics: %+v", g)
-		}
 	}
 	meters, err := c.MeterStats(ctx)
 	if err != nil || len(meters) != len(wideMeters) {

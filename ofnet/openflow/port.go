@@ -2,7 +2,6 @@ package openflow
 
 import (
 	"fmt"
-	"time"
 )
 
 // Port is a port of the bridge.
@@ -45,18 +44,6 @@ func (s PortStatus) String() string {
 	return fmt.Sprintf("port %s: %d (%s)", name(s.Reason, []string{"added", "deleted", "modified"}), s.Port.No, s.Port.Name)
 }
 
-// PortStats are the counters of a port. Open vSwitch reports counters that it does not maintain as all
-// ones.
-type PortStats struct {
-	No                                     uint32
-	RxPackets, TxPackets, RxBytes, TxBytes uint64
-	RxDropped, TxDropped                   uint64
-	RxErrors, TxErrors                     uint64
-	RxFrame, RxOver, RxCRC                 uint64
-	Collisions                             uint64
-	Duration                               time.Duration
-}
-
 func (PortStatus) messageType() Type { return TypePortStatus }
 
 func (s PortStatus) encodeBody(e *encoder) {
@@ -97,17 +84,4 @@ func (d *decoder) port() Port {
 		*to = d.u32()
 	}
 	return p
-}
-
-func (d *decoder) portStats() PortStats {
-	s := PortStats{No: d.u32()}
-	d.skip(4)
-	for _, to := range [...]*uint64{
-		&s.RxPackets, &s.TxPackets, &s.RxBytes, &s.TxBytes, &s.RxDropped, &s.TxDropped,
-		&s.RxErrors, &s.TxErrors, &s.RxFrame, &s.RxOver, &s.RxCRC, &s.Collisions,
-	} {
-		*to = d.u64()
-	}
-	s.Duration = d.duration()
-	return s
 }

@@ -28,24 +28,10 @@ func (c *Conn) PortDesc(ctx context.Context) ([]Port, error) {
 		func(d *decoder) []Port { return fixed(d, portSize, (*decoder).port) })
 }
 
-// PortStats returns the counters of a port, or of all with PortAny.
-func (c *Conn) PortStats(ctx context.Context, port uint32) ([]PortStats, error) {
-	request := func(e *encoder) { e.u32(port); e.zeros(4) }
-	return list(ctx, c, multipartRequest{partPortStats, request},
-		func(d *decoder) []PortStats { return fixed(d, portStatsSize, (*decoder).portStats) })
-}
-
 // Groups returns all groups.
 func (c *Conn) Groups(ctx context.Context) ([]Group, error) {
 	return list(ctx, c, multipartRequest{kind: partGroupDesc},
 		func(d *decoder) []Group { return sized(d, lengthFirst, (*decoder).group) })
-}
-
-// GroupStats returns the counters of all groups.
-func (c *Conn) GroupStats(ctx context.Context) ([]GroupStats, error) {
-	request := func(e *encoder) { e.u32(GroupIDAll); e.zeros(4) }
-	return list(ctx, c, multipartRequest{partGroup, request},
-		func(d *decoder) []GroupStats { return sized(d, lengthFirst, (*decoder).groupStats) })
 }
 
 // Meters returns all meters.
@@ -65,11 +51,6 @@ func everyMeter(e *encoder) { e.u32(MeterAll); e.zeros(4) }
 // MeterFeatures returns the limits of the switch on meters.
 func (c *Conn) MeterFeatures(ctx context.Context) (MeterFeatures, error) {
 	return one(ctx, c, multipartRequest{kind: partMeterFeatures}, (*decoder).meterFeatures)
-}
-
-// Description returns the description of the switch.
-func (c *Conn) Description(ctx context.Context) (Description, error) {
-	return one(ctx, c, multipartRequest{kind: partDesc}, (*decoder).description)
 }
 
 // one requests a reply that has a single item.

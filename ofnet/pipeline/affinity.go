@@ -48,13 +48,13 @@ func kept(provider netip.Addr) openflow.Match {
 
 // lookUp looks up the client's provider, and resubmits to DEST. SCRATCH is zero before: its other users are in later
 // tables.
-func (o arranged) lookUp(p ServicePort) []openflow.Action {
+func (o indexedService) lookUp(p ServicePort) []openflow.Action {
 	return []openflow.Action{set(openflow.Reg(regDstMAC.Index+1, o.remembered(p), ^uint32(0))), regAffinity.set(1),
 		openflow.Resubmit{Table: tableAffinity}, openflow.Resubmit{Table: tableDest}}
 }
 
 // affinity adds the further flows of a port of a service with affinity.
-func (o arranged) affinity(w *Wants, p ServicePort) {
+func (o indexedService) affinity(w *Wants, p ServicePort) {
 	f := familyOf(p.Address)
 	begins := append(o.fragments(p), p.begins())
 	for _, m := range begins {
@@ -77,7 +77,7 @@ func (o arranged) affinity(w *Wants, p ServicePort) {
 }
 
 // learn returns the action that stores the provider of a packet's sender.
-func (o arranged) learn(p ServicePort, provider netip.Addr) openflow.Learn {
+func (o indexedService) learn(p ServicePort, provider netip.Addr) openflow.Learn {
 	f := familyOf(provider)
 	a := openflow.Learn{IdleTimeout: o.Affinity, Priority: priorityExact, Cookie: o.learnedCookie(), Delete: true,
 		Table: tableAffinity, Limit: maxClients, Specs: []openflow.LearnSpec{

@@ -96,10 +96,10 @@ func TestAPortsClientsAreRememberedByItsName(t *testing.T) {
 	s = s.Numbered(noneTaken)
 	numbers := map[uint32]int{}
 	for _, p := range s.Ports {
-		before := arrange(s).remembered(p)
+		before := indexService(s).remembered(p)
 		numbers[before]++
 		p.Serving, p.Draining = p.Serving[:0], p.Serving
-		if now := arrange(s).remembered(p); now != before {
+		if now := indexService(s).remembered(p); now != before {
 			t.Errorf("port %s at %s is remembered by %d, and by %d after a change of its providers", p.Name, p.Address, before, now)
 		}
 	}

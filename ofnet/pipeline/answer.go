@@ -38,9 +38,6 @@ const (
 	answersOfAllAtOnce    = 5000
 )
 
-// meterOfAll is the meter of all endpoints: packets to the agent have none of class 0.
-const meterOfAll = meterPackets
-
 // The groups between the meter and the answer, and between the meter and the look-up of a solicitation's target.
 const (
 	groupAnswer = 1
@@ -62,7 +59,7 @@ func lookedUpAnew(id uint32, in uint8) openflow.Group {
 	}}
 }
 
-// endpoint's meter has the number of its port, as no other endpoint has that; limit.go has more meters of a port.
+// endpoint's meter has the number of its port, as no other endpoint has that.
 func (answer) endpoint(w *Wants, e placed) {
 	if e.local() {
 		w.flow(e.together(asksSwitch(w, e.port), groupAnswer))

@@ -54,7 +54,7 @@ func (o Service) lookUpAnswer(by netip.Addr) (actions []openflow.Action) {
 
 // countAnswers adds flows that count the answers from a port by provider. Of ports with separate providers,
 // such as those of services of Kubernetes, the answers are not needed.
-func (o arranged) countAnswers(w *Wants, p ServicePort) {
+func (o indexedService) countAnswers(w *Wants, p ServicePort) {
 	if p.Target == 0 {
 		return
 	}

@@ -52,7 +52,9 @@ func (b byHost) outside(w *Wants, o Outside, port uint32) {
 			asks(priorityHost, outBack, openflow.InPort(port)),
 			asks(priorityOutside, port), // an endpoint of another tenant
 			at(tableClassify, priorityService, openflow.InPort(port), f.is(), f.dst(inet.Host(own))).
-				do(arrived(originEntered)...).do(openflow.CT{Zone: beyondZone, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end(),
+				do(arrived(originEntered)...).do(openflow.CT{
+				Zone: beyondZone, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}},
+			}).end(),
 			at(tableForward, priorityExcept, openflow.InPort(port), regOut.is(0), f.is(), answering(), origin(originEntered)).
 				do(toHost...).do(regOut.set(outBack)).goTo(tableOutput))
 	}

@@ -44,13 +44,6 @@ const MaxDSCP = 63
 // A new rate changes the meter only, which restarts with its whole burst; no flow is changed and no packet is lost.
 type limit struct{}
 
-// The meters of a port have its number plus that of their purpose. The number itself is that of answer.go;
-// OpenFlow ports end below 1<<16, and switches have meters up to 200,000 and more.
-const (
-	meterSent     = 1 << 16
-	meterReceived = 2 << 16
-)
-
 // endpoint's meters drop what exceeds the rate.
 func (limit) endpoint(w *Wants, e placed) {
 	if !e.local() {

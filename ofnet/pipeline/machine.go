@@ -48,7 +48,7 @@ func (p ServicePort) begins() openflow.Match {
 }
 
 // atMachines has the flows for endpoints at the addresses of machines, besides those of the ports that have providers.
-func (s services) atMachines(w *Wants, o arranged, serving map[netip.Addr]bool) {
+func (s services) atMachines(w *Wants, o indexedService, serving map[netip.Addr]bool) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
 		if !p.Machine || p.From&FromPods == 0 {

@@ -42,29 +42,6 @@ const (
 	questionsAtOnce    = 5000
 )
 
-// The meters of queries follow those of packets to the agent; then come those of flooded packets, of copied DNS
-// answers, and last of slowed ports. The kernel has meters up to 200,000 only, so there are fewer of each than
-// port numbers: ports whose numbers differ by a multiple of that share one. Few ports are slowed at a time.
-const (
-	meterNames     = meterPackets + 1<<8
-	meterFlooded   = meterNames + sharedMeters
-	meterOverheard = meterFlooded + sharedMeters
-	meterSlowed    = meterOverheard + sharedMeters
-	sharedMeters   = 1024
-	slowedMeters   = 32
-)
-
-// LastMeter is the largest number of a meter.
-const LastMeter = meterSlowed + slowedMeters - 1
-
-func questionMeter(port uint32) uint32  { return meterNames + MetersOf(port) }
-func floodedMeter(port uint32) uint32   { return meterFlooded + MetersOf(port) }
-func overheardMeter(port uint32) uint32 { return meterOverheard + MetersOf(port) }
-func slowedMeter(port uint32) uint32    { return meterSlowed + port%slowedMeters }
-
-// MetersOf returns which of the shared meters a port has; ports with the same result share theirs.
-func MetersOf(port uint32) uint32 { return port % sharedMeters }
-
 // NamesMAC is the MAC of the name server's link. The link needs no ARP: packets from it are addressed by IP.
 var NamesMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x01}
 
@@ -80,15 +57,10 @@ func OutsidePrefix6() netip.Prefix { return netip.MustParsePrefix("fd63:6f6e:746
 // NamesServer returns the server's address on its link, in the IP family of a prefix; in bridged networks it is also
 // queried there. It is derived from a port number that no endpoint has. No host assigns itself the IPv4 address (RFC
 // 3927, 2.1).
-func NamesServer(p netip.Prefix) netip.Addr { return NamesAsker(p, 1) }
+func NamesServer(p netip.Prefix) netip.Addr { return privateAddress(p, 1) }
 
 // NamesAsker returns the address under which the endpoint at a port queries the server.
-func NamesAsker(p netip.Prefix, port uint32) netip.Addr {
-	raw := p.Addr().AsSlice()
-	raw[len(raw)-2], raw[len(raw)-1] = byte(port>>8), byte(port)
-	a, _ := netip.AddrFromSlice(raw) // 4 or 16 bytes, as they were
-	return a
-}
+func NamesAsker(p netip.Prefix, port uint32) netip.Addr { return privateAddress(p, port) }
 
 // NamesPort returns the port of the endpoint that queries under an address.
 func NamesPort(asker netip.Addr) uint32 {
@@ -97,6 +69,14 @@ func NamesPort(asker netip.Addr) uint32 {
 		return 0
 	}
 	return uint32(raw[len(raw)-2])<<8 | uint32(raw[len(raw)-1])
+}
+
+// privateAddress returns the address in a prefix whose last 16 bits are a number, such as that of a port.
+func privateAddress(p netip.Prefix, number uint32) netip.Addr {
+	raw := p.Addr().AsSlice()
+	raw[len(raw)-2], raw[len(raw)-1] = byte(number>>8), byte(number)
+	a, _ := netip.AddrFromSlice(raw) // 4 or 16 bytes, as they were
+	return a
 }
 
 func (n names) base(w *Wants) {

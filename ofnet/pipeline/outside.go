@@ -49,7 +49,7 @@ const outsidePods = 0xfffb
 func PodsAsHost(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsidePods) }
 
 // OutsideAddress returns the address on the host of the endpoint at a port.
-func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return NamesAsker(p, port) }
+func OutsideAddress(p netip.Prefix, port uint32) netip.Addr { return privateAddress(p, port) }
 
 // Prefixes returns those of the private addresses, at most one of each IP family.
 func (o Outside) Prefixes() (all []netip.Prefix) {
@@ -139,7 +139,10 @@ func (x outside) endpoint(w *Wants, e placed) {
 // ones continue with the endpoint's.
 func (outside) fragments(w *Wants, e placed, found flowBuilder) {
 	translate := func(table uint8, kind openflow.NATKind, to netip.Addr) openflow.Action {
-		return openflow.CT{Commit: true, Zone: e.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}}}
+		return openflow.CT{
+			Commit: true, Zone: e.VRF, Recirculate: true, Table: table,
+			Actions: []openflow.Action{openflow.NAT{Kind: kind, MinIP: to}},
+		}
 	}
 	found.Priority, found.Match = priorityExcept, append(slices.Clone(found.Match), openflow.IPFragment())
 	out := translate(tableForward, openflow.NATSource, OutsideAddress(e.Private, e.port))

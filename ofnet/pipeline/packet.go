@@ -7,9 +7,6 @@ import "github.com/contiv/netplugin/ofnet/openflow"
 // and a queue of its own in the driver.
 type PacketClass uint8
 
-// meterPackets plus its class is the meter of packets to the agent.
-const meterPackets = 3 << 16
-
 // Action sends a copy of the packet to the agent, with a note. It needs the meter of the class in the same switch.
 func (c PacketClass) Action(note ...byte) openflow.Action { return c.metered(c.meter(), note...) }
 

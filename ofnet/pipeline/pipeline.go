@@ -47,11 +47,23 @@
 //   - A packet must match its port: MAC and address are checked on the way in, and on the way out they must
 //     identify the same receiver.
 //
-// The files are read in this order: object.go (the wanted objects), tables.go and registers.go, feature.go (the
-// form of all features), then one file per feature in the order of the drawing: classify, slowed, guard, arp,
-// nd, gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered,
-// related and refuse), policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted,
-// toobig, expired, answer, limit, output, echo, drop, names, announced, visit, stray.
+// Read object.go (the wanted objects), tables.go, registers.go and feature.go (the form of all features) first.
+// The other files have one subject each:
+//
+//	the way in          classify, slowed; guard; peer and source: who sends
+//	requests            arp, nd, gateway, names (DNS), echo (of other nodes); answer: how many are answered
+//	the way             dest: who receives; bridge, flood, uplink, router; forward, output; limit: how much
+//	services            service, with indexedservice, provider, connection, affinity and spread
+//	  counted           answered, served
+//	  not served        refuse, unserved
+//	  special packets   ended (a port is used again), related (ICMP errors), machine (addresses of nodes)
+//	  clients           entrance, byhost and standin: through a host; announced: by the uplink; visit: of other tenants
+//	policies            policy: rules of groups, final; tier: rules of Kubernetes, track, overheard (answers of DNS)
+//	the outside         outside, quoted (ICMP errors)
+//	no further          drop, toobig, expired (hop limit), stray (fragments)
+//	for the driver      check (limits of objects), packet (to the agent), meters, counters, receiver, explain, zone
+//
+// family has what differs between IPv4 and IPv6.
 package pipeline
 
 import (

@@ -56,7 +56,7 @@ type services struct{ gateway [6]byte }
 const hairpin = 0xfd
 
 func (f family) hairpinAddress() netip.Addr {
-	return NamesAsker(NamesPrefixes()[f.index()], hairpin)
+	return privateAddress(NamesPrefixes()[f.index()], hairpin)
 }
 
 func (s services) base(w *Wants) {
@@ -67,7 +67,7 @@ func (s services) base(w *Wants) {
 }
 
 func (s services) service(w *Wants, wanted Service) {
-	o, own, serving := arrange(wanted), wanted.addresses(FromPods), wanted.serving()
+	o, own, serving := indexService(wanted), wanted.addresses(FromPods), wanted.serving()
 	for _, a := range own {
 		if a.Is4() {
 			w.flow(answerARP(o.Tag, a, s.gateway))
@@ -125,7 +125,7 @@ func errorsAbout(a netip.Addr) (list []openflow.Match) {
 }
 
 // port has the flows and groups that balance one port.
-func (s services) port(w *Wants, o arranged, p ServicePort) {
+func (s services) port(w *Wants, o indexedService, p ServicePort) {
 	serving, draining := o.providers(p)
 	var choices [][]openflow.Action
 	for _, a := range serving {
@@ -167,7 +167,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 
 // choose lets the group of a port choose a provider. Flows for fragments have a higher priority, since all
 // fragments of a datagram must get the same one.
-func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
+func (o indexedService) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
 	group := openflow.OutputGroup{ID: p.Group}
 	to := o.fresh(port, p, append(p.begins(), more...)...)
 	if p.Protocol == openflow.ProtoUDP {
@@ -181,7 +181,7 @@ func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more .
 
 // fragments matches the later fragments that can only be for one UDP port, although they contain none: the
 // service has no other UDP port at the address.
-func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
+func (o indexedService) fragments(p ServicePort) (list []openflow.Match) {
 	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine || p.Mixed || o.onlyUDP[p.Address] != p.Port {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...ope
 }
 
 // fresh matches packets that the tracker has not translated: they begin a connection.
-func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
+func (o indexedService) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(p.Address)
 	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(inet.Host(p.Address)),
 		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)

@@ -52,7 +52,10 @@ func readIPv4(b []byte) (Packet, bool) {
 		return Packet{}, false
 	}
 	place := binary.BigEndian.Uint16(b[6:])
-	return Packet{All: b[:total], Header: b[:size], Protocol: b[9], Fragment: place&0x3fff != 0, Later: place&0x1fff != 0, Payload: b[size:total]}, true
+	return Packet{
+		All: b[:total], Header: b[:size], Protocol: b[9], Fragment: place&0x3fff != 0, Later: place&0x1fff != 0,
+		Payload: b[size:total],
+	}, true
 }
 
 func readIPv6(b []byte) (Packet, bool) {

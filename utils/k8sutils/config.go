@@ -45,7 +45,7 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("kubernetes configuration: %w", err)
 	}
-	c, err := Parse(data)
+	c, err := parse(data)
 	if err != nil {
 		return Config{}, fmt.Errorf("kubernetes configuration %s: %w", path, err)
 	}
@@ -59,7 +59,7 @@ func InPod(server string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return Parse(data)
+	return parse(data)
 }
 
 // Namespace returns the namespace of this program's pod.
@@ -71,8 +71,8 @@ func Namespace() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Parse parses the content of the file, sets defaults and returns every violation.
-func Parse(data []byte) (Config, error) {
+// parse parses the content of the file, sets defaults and returns every violation.
+func parse(data []byte) (Config, error) {
 	var c Config
 	if err := json.Unmarshal(data, &c); err != nil {
 		return Config{}, fault.New(fault.Malformed, "%w", err)

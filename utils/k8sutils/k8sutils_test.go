@@ -39,7 +39,7 @@ func TestEveryViolationIsReported(t *testing.T) {
 		`{"K8S_API_SERVER": "https://a"}`:     {"K8S_CA"},
 		`{"K8S_API_SERVER": "ftp://a", "K8S_CERT": "c", "SVC_SUBNET": "x"}`: {"K8S_API_SERVER", "K8S_KEY", "SVC_SUBNET"},
 	} {
-		_, err := Parse([]byte(text))
+		_, err := parse([]byte(text))
 		for _, field := range fields {
 			if err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("%s: %v, want %s in it", text, err, field)
@@ -133,7 +133,7 @@ func (see transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"K8S_API_SERVER": "https://[::1]:6443", "K8S_CA": "/ca", "SVC_SUBNET": "10.0.0.0/8"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if c, err := Parse(data); err == nil && (c.APIServer == "" || c.ServiceSubnet == "") {
+		if c, err := parse(data); err == nil && (c.APIServer == "" || c.ServiceSubnet == "") {
 			t.Errorf("accepted %+v", c)
 		}
 	})

@@ -125,7 +125,7 @@ func TestSeveralAPIServersHaveOneSchemeAndPath(t *testing.T) {
 		"http://a:1,": `K8S_API_SERVER "": want`, "http://a:1,a:2": `K8S_API_SERVER "a:2": want`, "http://a:1,https://a:2": `"https://a:2": want the scheme`,
 		"http://a:1/x,http://a:2/y": `"http://a:2/y": want`,
 	} {
-		if _, err := Parse([]byte(`{"K8S_API_SERVER": "` + text + `"}`)); err == nil || !strings.Contains(err.Error(), cause) {
+		if _, err := parse([]byte(`{"K8S_API_SERVER": "` + text + `"}`)); err == nil || !strings.Contains(err.Error(), cause) {
 			t.Errorf("%s: %v, want %s in it", text, err, cause)
 		}
 	}

@@ -48,7 +48,7 @@ func (l *Listener) AcceptRoot() (*Conn, error) {
 		return nil, net.ErrClosed
 	}
 	for {
-		conn, err := l.AcceptUnix()
+		conn, err := l.acceptUnix()
 		if err != nil {
 			<-l.open
 			return nil, err

@@ -63,15 +63,15 @@ func (s *Socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix
 
 // Accept returns a *net.UnixConn.
 func (s *Socket) Accept() (net.Conn, error) {
-	conn, err := s.AcceptUnix()
+	conn, err := s.acceptUnix()
 	if err != nil {
 		return nil, err
 	}
 	return conn, nil
 }
 
-// AcceptUnix returns the next connection. The error is net.ErrClosed after Close.
-func (s *Socket) AcceptUnix() (*net.UnixConn, error) {
+// acceptUnix returns the next connection. The error is net.ErrClosed after Close.
+func (s *Socket) acceptUnix() (*net.UnixConn, error) {
 	for {
 		l, err := s.listener()
 		if err != nil {
@@ -112,7 +112,7 @@ func (s *Socket) listener() (*net.UnixListener, error) {
 	return l, old.Close()
 }
 
-// Close ends AcceptUnix and removes the file.
+// Close ends Accept and removes the file.
 func (s *Socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,11 @@ type books struct {
 }
 
 func newBooks(chunk int) *books {
-	return &books{whole: chunk, chunk: chunk, conflicts: conflicts{}, learned: newLearned(), deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
+	return &books{
+		whole: chunk, chunk: chunk, conflicts: conflicts{}, learned: newLearned(), deleted: map[string]bool{},
+		flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(),
+		overflows: newOverflows(),
+	}
 }
 
 // set replaces what an object wants.

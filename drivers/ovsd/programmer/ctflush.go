@@ -65,7 +65,11 @@ type ctFlush struct {
 }
 
 func newFlushes() flushes {
-	return flushes{departed: map[pipeline.Key]pipeline.Endpoint{}, made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}, former: map[openflow.CTFlush]bool{}}
+	return flushes{
+		departed: map[pipeline.Key]pipeline.Endpoint{}, made: map[openflow.CTFlush]int{},
+		makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{},
+		former: map[openflow.CTFlush]bool{},
+	}
 }
 
 // want records which connections the groups of an owner make.

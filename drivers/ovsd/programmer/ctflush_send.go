@@ -7,8 +7,13 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// scheduleFlushes schedules connections to be ended: those that have had no round yet, or all that need another one.
-func (p *Programmer) scheduleFlushes(again bool) {
+// scheduleFlushes schedules connections to be ended that have had no round yet.
+func (p *Programmer) scheduleFlushes() { p.queueFlushes(false) }
+
+// repeatFlushes schedules all connections to be ended that need another round.
+func (p *Programmer) repeatFlushes() { p.queueFlushes(true) }
+
+func (p *Programmer) queueFlushes(again bool) {
 	p.books.queueFlushes(again, time.Now())
 	if p.flushAgain == nil && p.books.hasLater() {
 		p.flushAgain = time.After(flushPause)

@@ -352,7 +352,7 @@ func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 		s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)
 		p := (&harness{t: t}).programmer()
 		p.books, p.sw, p.loaded = s.books, unflushing{newFakeSwitch(), reason}, true
-		p.scheduleFlushes(false)
+		p.scheduleFlushes()
 		for range flushPasses {
 			p.flushSome(t.Context())
 		}

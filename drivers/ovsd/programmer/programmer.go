@@ -144,7 +144,7 @@ func (p *Programmer) sleep(ctx context.Context, more bool) error {
 		p.books.release()
 	case <-p.flushAgain:
 		p.flushAgain = nil
-		p.scheduleFlushes(true)
+		p.repeatFlushes()
 	case <-p.flushSoon:
 		p.flushSoon = nil
 		p.flushSome(ctx)
@@ -226,7 +226,7 @@ func (p *Programmer) work(ctx context.Context) (more bool) {
 		p.write(ctx)
 		return p.sw != nil && (p.books.unfinished() || p.auditor.rest > 0)
 	case p.books.leaving:
-		p.scheduleFlushes(false) // of endpoints that had no flows
+		p.scheduleFlushes() // of endpoints that had no flows
 	}
 	return p.auditor.findLost(p.books) || p.books.unfinished()
 }
@@ -292,7 +292,7 @@ func (p *Programmer) write(ctx context.Context) {
 		p.books.larger()
 		p.silence = p.silence.unless(batch.bundle)
 	}
-	p.scheduleFlushes(false)
+	p.scheduleFlushes()
 }
 
 // giveUp ends a connection on which the switch does not answer; the client makes a new one, and the
@@ -368,7 +368,10 @@ func (p *Programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *Programmer) progress() Progress {
-	s := Progress{Connected: p.sw != nil, Owes: p.owes, Lost: p.sw != nil && p.loaded && p.empty && !p.replaced, Flows: p.books.flows.wanted, Others: p.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr}
+	s := Progress{
+		Connected: p.sw != nil, Owes: p.owes, Lost: p.sw != nil && p.loaded && p.empty && !p.replaced,
+		Flows: p.books.flows.wanted, Others: p.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr,
+	}
 	for key := range p.refused {
 		s.Err = p.problemOf(key)
 		break // one is reported

@@ -42,5 +42,8 @@ func (p *Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.
 	case pod.Reason != "":
 		return Identity{}, fault.New(fault.Invalid, "%s: %s", pod.Reason, pod.Message)
 	}
-	return Identity{Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group, IPv4: pod.IPv4, IPv6: pod.IPv6, HostPorts: pod.HostPorts, PodUID: pod.UID}, nil
+	return Identity{
+		Tenant: pod.Tenant, Network: pod.Network, Group: pod.Group, IPv4: pod.IPv4, IPv6: pod.IPv6,
+		HostPorts: pod.HostPorts, PodUID: pod.UID,
+	}, nil
 }

@@ -44,31 +44,38 @@ func New(config Config) *Entrance {
 // Enter authenticates a request and puts its caller into the context; an open cluster has no callers.
 func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 	var q *Caller
-	err := e.config.View(func(reader ledger.Reader) error {
-		mode, err := access.ModeOf(reader)
-		if err != nil || mode == mastercfg.SecurityOpen {
-			return err
-		}
-		q = &Caller{mode: mode, source: rest.SourceOf(r), via: rest.Forwarder(r), id: rand.Text(), now: e.config.Now}
-		if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
-			// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
-			if _, err = access.Rights(reader, q.Who, q.now()); err != nil {
-				q.Who = identity.Identity{}
-			}
-		}
-		if err != nil {
-			d, isDenial := rest.Denied(err)
-			if !isDenial {
-				return err
-			}
-			q.flaw = d
-		}
-		return nil
+	err := e.config.View(func(reader ledger.Reader) (err error) {
+		q, err = e.callerOf(r, reader)
+		return err
 	})
 	if q == nil || err != nil {
 		return r, err
 	}
 	return r.WithContext(context.WithValue(identity.With(r.Context(), q.Who), callerKey{}, q)), nil
+}
+
+// callerOf returns the caller of a request; nil in an open cluster. If its credentials are refused, the caller has no
+// identity, and the refusal as its flaw.
+func (e *Entrance) callerOf(r *http.Request, reader ledger.Reader) (*Caller, error) {
+	mode, err := access.ModeOf(reader)
+	if err != nil || mode == mastercfg.SecurityOpen {
+		return nil, err
+	}
+	q := &Caller{mode: mode, source: rest.SourceOf(r), via: rest.Forwarder(r), id: rand.Text(), now: e.config.Now}
+	if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
+		// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
+		if _, err = access.Rights(reader, q.Who, q.now()); err != nil {
+			q.Who = identity.Identity{}
+		}
+	}
+	if err == nil {
+		return q, nil
+	}
+	var isDenial bool
+	if q.flaw, isDenial = rest.Denied(err); !isDenial {
+		return nil, err
+	}
+	return q, nil
 }
 
 // Admit refuses a request whose client lacks the right that the route needs, or exceeds a limit. request is its

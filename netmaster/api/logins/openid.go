@@ -187,7 +187,10 @@ func tooManyGuesses(wait time.Duration) rest.Denial {
 
 func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
 	scopes := append([]string{}, p.Scopes...)
-	return contivmodel.OpenIDConfig{Issuer: &p.Issuer, ClientID: &p.ClientID, Authorities: &p.Authorities, NameClaim: &p.NameClaim, GroupsClaim: &p.GroupsClaim, Scopes: &scopes}
+	return contivmodel.OpenIDConfig{
+		Issuer: &p.Issuer, ClientID: &p.ClientID, Authorities: &p.Authorities, NameClaim: &p.NameClaim,
+		GroupsClaim: &p.GroupsClaim, Scopes: &scopes,
+	}
 }
 
 // intoProvider applies a form to a record. The secret is encrypted for its key.

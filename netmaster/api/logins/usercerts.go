@@ -50,7 +50,9 @@ func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	}
 	auth.CallerFrom(r.Context()).SetSubject(fmt.Sprintf("%s/%s with key %s", identity.User, name, pki.KeyHash(signed)))
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter})
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{
+			User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter,
+		})
 	})
 	return rest.Reply{Code: http.StatusCreated, Revision: rev, Body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
 		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err

@@ -59,9 +59,11 @@ func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
 	}
 	oper.FreeVXLANsStart = freeVXLANsStart
 	for key, record := range map[string]any{
-		mastercfg.GlobalConfigKey: mastercfg.GlobConfig{NwInfraType: g.NetworkInfraType, FwdMode: g.FwdMode, ArpMode: g.ArpMode, PvtSubnet: g.PvtSubnet},
-		mastercfg.GlobalStateKey:  mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
-		mastercfg.GlobalOperKey:   oper,
+		mastercfg.GlobalConfigKey: mastercfg.GlobConfig{
+			NwInfraType: g.NetworkInfraType, FwdMode: g.FwdMode, ArpMode: g.ArpMode, PvtSubnet: g.PvtSubnet,
+		},
+		mastercfg.GlobalStateKey: mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
+		mastercfg.GlobalOperKey:  oper,
 	} {
 		if err := ledger.Write(c.Tx, key, record); err != nil {
 			return err

@@ -95,7 +95,8 @@ func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 	if wanted.IPPool != stored.IPPool {
 		return keeps(stored, "Cannot change IP pool after epg is created.", "ipPool", stored.IPPool, wanted.IPPool)
 	}
-	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // a client that has not read the group, or names no tag, keeps the stored one, as in the original
+	// A client that has not read the group, or names no tag, keeps the stored one, as in the original.
+	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag {
 		return keeps(stored, "Cannot change the tag after epg is created.", "cfgdTag", stored.CfgdTag, wanted.CfgdTag)
 	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(stored.TenantName, stored.GroupName))

@@ -15,7 +15,7 @@ import (
 // isPortOfNode reports whether a service's port at an address of a node belongs to the node itself.
 func (c *cache) isPortOfNode(p kubePort) bool {
 	key := nodePortKey(p.Protocol, p.Port)
-	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.askedAt[key]) > 0)
+	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.healthPortsAt[key]) > 0)
 }
 
 // placeAtNodes adds the ports of a service at addresses of nodes to the index, or removes them.
@@ -30,7 +30,7 @@ func (c *cache) placeAtNodes(id string, ports []kubePort, change func(x index, p
 // indexHealthPort applies change, which adds or removes, to the index of health check ports of load balancers.
 func (c *cache) indexHealthPort(id string, port uint16, change func(x index, port, service string)) {
 	key := nodePortKey(openflow.ProtoTCP, port)
-	change(c.kube.askedAt, key, kubeID+id)
+	change(c.kube.healthPortsAt, key, kubeID+id)
 	c.markAtNodes(key)
 }
 

@@ -14,9 +14,9 @@ import (
 // together with the wanted objects; an object that is pending, for example because the VTEP of its node is
 // unknown, has its names already.
 
-// namesFollow sets in the name server whether the backlog has more names. It is called before a step, which may
+// notePartialNames sets in the name server whether the backlog has more names. It is called before a step, which may
 // add the first names of a tenant, and after it.
-func (p *planner) namesFollow(c *cache) {
+func (p *planner) notePartialNames(c *cache) {
 	if p.names != nil {
 		p.names.SetPartial(len(c.backlog) > 0)
 	}
@@ -48,7 +48,10 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 		s, known := c.service[key.ID]
 		if n, placed := c.networks[s.netID]; known && placed && wanted {
 			_, serving := c.providersOf(key.ID, n.part)
-			p.names.SetService(nameserver.Service{ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.vips[0], IPv6: s.vips[1], Ports: namedPorts(s.own), Providers: serving})
+			p.names.SetService(nameserver.Service{
+				ID: key.ID, Tenant: n.record.Tenant, Name: s.name, Address: s.vips[0], IPv6: s.vips[1],
+				Ports: namedPorts(s.own), Providers: serving,
+			})
 		} else {
 			p.names.RemoveService(key.ID)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// arranged is a service with indexes of its ports, so that the ports related to one are found without visiting
+// indexedService is a service with indexes of its ports, so that the ports related to one are found without visiting
 // all of them: there may be tens of thousands.
-type arranged struct {
+type indexedService struct {
 	Service
 	at      map[asking][]ServicePort // those that differ in their clients only
 	onlyUDP map[netip.Addr]uint16    // the number of the only UDP port at an address; 0: there are several
@@ -36,8 +36,8 @@ func (p ServicePort) memory() remembering {
 	return remembering{p.Name, p.Target, p.Protocol, p.Address.Is4()}
 }
 
-func arrange(o Service) arranged {
-	all := arranged{o, make(map[asking][]ServicePort, len(o.Ports)), map[netip.Addr]uint16{}, map[remembering]uint32{}}
+func indexService(o Service) indexedService {
+	all := indexedService{o, make(map[asking][]ServicePort, len(o.Ports)), map[netip.Addr]uint16{}, map[remembering]uint32{}}
 	for _, p := range o.Ports {
 		all.at[p.asked()] = append(all.at[p.asked()], p)
 		if _, known := all.first[p.memory()]; !known {
@@ -58,7 +58,7 @@ func arrange(o Service) arranged {
 // counted returns the providers for which a port has flows that count requests. Such a flow matches
 // the port's address, protocol and number, not the client: of two ports that differ only in their
 // clients, the first has it for a provider of both.
-func (o arranged) counted(p ServicePort) (all []netip.Addr) {
+func (o indexedService) counted(p ServicePort) (all []netip.Addr) {
 	before := map[netip.Addr]bool{}
 	for _, other := range o.at[p.asked()] {
 		own := other.From == p.From
@@ -79,7 +79,7 @@ func (o arranged) counted(p ServicePort) (all []netip.Addr) {
 
 // outer matches the clients of a port, if other clients get other providers: those that came from outside, or all
 // others.
-func (o arranged) outer(p ServicePort) openflow.Match {
+func (o indexedService) outer(p ServicePort) openflow.Match {
 	for _, other := range o.at[p.asked()] {
 		if other.From != p.From {
 			return openflow.Match{regOuter.is(uint32(p.From&FromOutside) / uint32(FromOutside))}
@@ -92,6 +92,6 @@ func (o arranged) outer(p ServicePort) openflow.Match {
 // first port of the same name, protocol and IP family. Providers do not matter: those for clients from outside may
 // be others, and they change. The timeout does: a learned flow keeps its first one, and ovs-vswitchd may learn with
 // the old one for a moment after a change, from packets that it counts late. These flows are not looked up then.
-func (o arranged) remembered(p ServicePort) uint32 {
+func (o indexedService) remembered(p ServicePort) uint32 {
 	return o.first[p.memory()] ^ uint32(o.Affinity)
 }
