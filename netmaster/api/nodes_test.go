@@ -94,7 +94,7 @@ func TestAnErrorOfANodeIsCutOff(t *testing.T) {
 	t.Cleanup(server.Close)
 	at := agentAt{host: "h1", address: "127.0.0.1", port: server.Listener.Addr().(*net.TCPAddr).Port}
 	for path, kind := range map[string]fault.Kind{"/body": fault.Internal, "/header": fault.Unavailable} {
-		_, err := nodes{}.call(t.Context(), http.MethodGet, at, path, longAnswer)
+		_, err := nodes{}.get(t.Context(), at, path, longAnswer)
 		if fault.KindOf(err) != kind || len(err.Error()) > 5000 {
 			t.Errorf("%s: %s, %d bytes", path, fault.KindOf(err), len(fmt.Sprint(err)))
 		}
