@@ -34,6 +34,7 @@ type syslog struct {
 	log     *logrus.Entry
 	host    string
 	waiting chan []byte
+	queued  atomic.Int64 // bytes in waiting
 	lost    atomic.Int64
 	proven  time.Duration // time after which a message counts as read
 	redial  *retry.Pacer  // delay of connections after one that was shorter than that
@@ -44,6 +45,7 @@ type syslog struct {
 	brief   bool          // whether the last connection was shorter than proven
 	ended   chan struct{} // closed when the server has closed the connection; nil: no connection, or a datagram socket
 	kept    []kept        // in the order of writing
+	size    int           // bytes in kept
 	crowded int64         // messages dropped from kept for want of room, all older
 }
 
@@ -62,6 +64,9 @@ const (
 	// proven is twice syslogTime: data that is not acknowledged for syslogTime ends the connection.
 	proven  = 2 * syslogTime
 	appName = "netmaster"
+	// room is for the lines that wait, and again for those that are kept, in bytes. Lines of usual texts are as many as
+	// the queues take; one whose client chose its texts may be a hundred times as long.
+	room = 64 << 20
 )
 
 // ports are the default ports of the kinds of targets.
@@ -99,11 +104,22 @@ func pacer() *retry.Pacer { return retry.NewPacer(100*time.Millisecond, 10*time.
 // add queues a line, and never blocks.
 func (s *syslog) add(at time.Time, line []byte) {
 	message := fmt.Appendf(nil, "<%d>1 %s %s %s %d audit - ", facility*8+severity, at.UTC().Format("2006-01-02T15:04:05.000000Z"), s.host, appName, os.Getpid())
-	select {
-	case s.waiting <- append(message, line...):
-	default:
-		s.lost.Add(1)
+	message = append(message, line...)
+	if s.queued.Add(int64(len(message))) <= room {
+		select {
+		case s.waiting <- message:
+			return
+		default:
+		}
 	}
+	s.queued.Add(-int64(len(message)))
+	s.lost.Add(1)
+}
+
+// taken notes that a message waits no more, and returns it.
+func (s *syslog) taken(message []byte) []byte {
+	s.queued.Add(-int64(len(message)))
+	return message
 }
 
 // run sends lines until ctx ends, and then for a moment the remaining ones.
@@ -113,6 +129,7 @@ func (s *syslog) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
+			s.taken(message)
 			if !s.retry(ctx, pace, func() error { return s.send(ctx, message) }) {
 				last = append(last, message)
 			}
@@ -130,7 +147,7 @@ func (s *syslog) run(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
 	defer cancel()
 	for len(s.waiting) > 0 {
-		last = append(last, <-s.waiting)
+		last = append(last, s.taken(<-s.waiting))
 	}
 	for i, message := range last {
 		if err := s.send(ending, message); err != nil {
@@ -167,11 +184,16 @@ func (s *syslog) send(ctx context.Context, message []byte) error {
 		return err
 	}
 	s.forget()
-	if s.kept = append(s.kept, kept{at: time.Now(), text: message}); len(s.kept) > waiting {
-		s.kept = s.kept[1:]
-		s.crowded++
+	s.kept = append(s.kept, kept{at: time.Now(), text: message})
+	for s.size += len(message); len(s.kept) > waiting || s.size > room; s.crowded++ {
+		s.dropFirst()
 	}
 	return nil
+}
+
+func (s *syslog) dropFirst() {
+	s.size -= len(s.kept[0].text)
+	s.kept = s.kept[1:]
 }
 
 func (s *syslog) streams() bool { return s.target.Scheme == "tcp" || s.target.Scheme == "tls" }
@@ -227,7 +249,8 @@ func (k kept) age() time.Duration {
 // forget drops the messages that count as read. They are the first ones.
 func (s *syslog) forget() {
 	for len(s.kept) > 0 && s.kept[0].age() > s.proven {
-		s.kept, s.crowded = s.kept[1:], 0
+		s.dropFirst()
+		s.crowded = 0
 	}
 }
 

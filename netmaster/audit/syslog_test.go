@@ -354,6 +354,44 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 	}
 }
 
+// Long lines take no more memory than there is room for, while they wait and while they are kept.
+func TestLongLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	l := New("x", testkit.Quiet())
+	if err := l.SendTo("tcp://192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	s, line := l.copies[0], make([]byte, longest)
+	const more, lines = 3, room / longest
+	for range lines + more {
+		s.add(time.Now(), line)
+	}
+	if n := s.lost.Load(); n <= more || len(s.waiting) >= lines {
+		t.Errorf("%d are lost, %d wait", n, len(s.waiting))
+	}
+	waited, lost := len(s.waiting), s.lost.Load()
+	s.conn, s.since = here, time.Now()
+	for len(s.waiting) > 0 {
+		if err := s.send(t.Context(), s.taken(<-s.waiting)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.queued.Load(); n != 0 {
+		t.Errorf("%d bytes wait when none do", n)
+	}
+	for range more {
+		if err := s.send(t.Context(), line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.hangUp()
+	if n := s.lost.Load() - lost; s.size > room || n == 0 || len(s.kept)+int(n) != waited+more {
+		t.Errorf("%d bytes are kept in %d lines of %d, %d are lost", s.size, len(s.kept), waited+more, n)
+	}
+}
+
 // The last lines are copied, too: a netmaster that stops records the requests still in progress, and then ends.
 func TestTheLastLinesAreCopied(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
