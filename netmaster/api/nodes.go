@@ -31,7 +31,7 @@ const nodeTimeout = 5 * time.Second
 // Maximum size of an answer in bytes, by the request: it limits the leader's memory for one node.
 const (
 	longAnswer    = 64 << 20 // a full BGP table, or an agent's inspection
-	countedAnswer = 16 << 20 // 15,000 rules are 4 MiB
+	countedAnswer = 16 << 20 // counters of 15,000 rules are 4 MiB; metrics
 	shortAnswer   = 1 << 20
 
 	answerHeader = 16 << 10 // its header, whose first line is in errors
@@ -206,7 +206,7 @@ func (a *API) agent(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	said, err := a.nodes.get(r.Context(), at, "/"+what, longAnswer)
+	said, err := a.nodes.get(r.Context(), at, "/"+what, longestAnswer(what))
 	text := strings.TrimSuffix(string(said), "\n")
 	switch {
 	case err != nil:
@@ -217,4 +217,15 @@ func (a *API) agent(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{Body: text}, nil
 	}
 	return rest.Reply{Body: json.RawMessage(said)}, nil
+}
+
+// longestAnswer returns how long an agent's answer to an inspection may be.
+func longestAnswer(what string) int64 {
+	switch what {
+	case "readyz":
+		return shortAnswer
+	case "metrics":
+		return countedAnswer
+	}
+	return longAnswer
 }
