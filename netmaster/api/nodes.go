@@ -84,7 +84,7 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 	}
 	return &http.Client{
 		Timeout: nodeTimeout, Transport: transport,
-		// A node must not redirect netmaster, least of all a deletion.
+		// A node must not redirect netmaster to others.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }

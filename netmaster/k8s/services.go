@@ -361,8 +361,9 @@ func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sS
 		b.noteTenant(key, tenant)
 		enter(records, record, tenant, tenant != hosts, serving)
 	}
+	servedByOther := record.Shared && len(all.ofTenant(hosts)) > 0
 	for _, tenant := range b.tenantsOf(key) {
-		if _, has := records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)]; record.Shared && tenant != hosts && !has {
+		if _, has := records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)]; servedByOther && tenant != hosts && !has {
 			continue // a record with former backends only would refuse its pods what the other tenant serves
 		}
 		left, err := b.draining(r, record, tenant, records)

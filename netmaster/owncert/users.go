@@ -18,7 +18,7 @@ type users map[string]string
 const keyPrefix = "key:"
 
 // readMap parses lines of a user name and the identification of the user's certificate, the subject in the form of
-// RFC 2253 or the SHA-256 of the public key:
+// package pkix or the SHA-256 of the public key. That form is RFC 2253, but with numbers for DC, UID and emailAddress:
 //
 //	alice  CN=Alice Ames,OU=Network,O=Example
 //	bob    key:0f5c...

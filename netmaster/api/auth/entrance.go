@@ -54,8 +54,8 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 	return r.WithContext(context.WithValue(identity.With(r.Context(), q.Who), callerKey{}, q)), nil
 }
 
-// callerOf returns the caller of a request; nil in an open cluster. If its credentials are refused, the caller has no
-// identity, and the refusal as its flaw.
+// callerOf returns the caller of a request; nil in an open cluster. If its credentials are refused, the refusal is the
+// caller's flaw, and it has no rights.
 func (e *Entrance) callerOf(r *http.Request, reader ledger.Reader) (*Caller, error) {
 	mode, err := access.ModeOf(reader)
 	if err != nil || mode == mastercfg.SecurityOpen {
