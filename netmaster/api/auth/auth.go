@@ -63,49 +63,49 @@ type Caller struct {
 }
 
 // Mode returns the security mode in which the request was admitted.
-func (q *Caller) Mode() mastercfg.SecurityMode {
-	if q == nil {
+func (c *Caller) Mode() mastercfg.SecurityMode {
+	if c == nil {
 		return mastercfg.SecurityOpen
 	}
-	return q.mode
+	return c.mode
 }
 
 type callerKey struct{}
 
 // CallerFrom returns the caller in a request's context; nil: none.
 func CallerFrom(ctx context.Context) *Caller {
-	q, _ := ctx.Value(callerKey{}).(*Caller)
-	return q
+	caller, _ := ctx.Value(callerKey{}).(*Caller)
+	return caller
 }
 
 // Judge returns an error if the caller lacks a right in this state.
-func (q *Caller) Judge(r ledger.Reader, n Need) error {
-	if q == nil || n.Area == rights.Public {
+func (c *Caller) Judge(r ledger.Reader, n Need) error {
+	if c == nil || n.Area == rights.Public {
 		return nil
 	}
-	err := q.refusal(r, n)
+	err := c.refusal(r, n)
 	if _, isDenial := rest.Denied(err); !isDenial {
 		return err
 	}
-	if q.mode == mastercfg.SecurityPermissive && n.Area != rights.Access {
-		q.note(err) // rights are enforced earlier than the rest
+	if c.mode == mastercfg.SecurityPermissive && n.Area != rights.Access {
+		c.note(err) // rights are enforced earlier than the rest
 		return nil
 	}
 	return err
 }
 
-func (q *Caller) note(refusal error) {
+func (c *Caller) note(refusal error) {
 	why := refusal.Error()
-	q.refused.CompareAndSwap(nil, &why)
+	c.refused.CompareAndSwap(nil, &why)
 }
 
 // enforcedRefusal returns why an enforced cluster would have refused the request; empty: it would not.
-func (q *Caller) enforcedRefusal(r *http.Request) string {
-	switch why := q.refused.Load(); {
-	case q.mode != mastercfg.SecurityPermissive:
+func (c *Caller) enforcedRefusal(r *http.Request) string {
+	switch why := c.refused.Load(); {
+	case c.mode != mastercfg.SecurityPermissive:
 		return ""
-	case q.exposed.Load() != nil:
-		return *q.exposed.Load()
+	case c.exposed.Load() != nil:
+		return *c.exposed.Load()
 	case why != nil:
 		return *why
 	case rest.IsPlain(r):
@@ -115,64 +115,64 @@ func (q *Caller) enforcedRefusal(r *http.Request) string {
 }
 
 // Require replaces the right that the request needs; later checks use the new one.
-func (q *Caller) Require(n Need) { q.need = n }
+func (c *Caller) Require(n Need) { c.need = n }
 
 // Flaw returns why the caller's credentials are invalid; nil: they are not.
-func (q *Caller) Flaw() error { return q.flaw }
+func (c *Caller) Flaw() error { return c.flaw }
 
 // SetSubject sets, for the audit log, the subject of the request that its path does not name, such as the
 // account of a login. It must not contain a secret.
-func (q *Caller) SetSubject(about string) {
-	if q != nil {
-		q.about = about
+func (c *Caller) SetSubject(about string) {
+	if c != nil {
+		c.about = about
 	}
 }
 
 // SetProvenSubject is SetSubject for a node or netmaster that has proved the secret or the key with which it
 // asks to join. A later failure is audited as a refusal of this one, and not of an unknown client.
-func (q *Caller) SetProvenSubject(about string) {
-	if q != nil {
-		q.about, q.proven = about, true
+func (c *Caller) SetProvenSubject(about string) {
+	if c != nil {
+		c.about, c.proven = about, true
 	}
 }
 
 // SetTenant sets the tenant of the request for the audit log.
-func (q *Caller) SetTenant(tenant string) {
-	if q != nil && tenant != rights.Everywhere {
-		q.tenant = tenant
+func (c *Caller) SetTenant(tenant string) {
+	if c != nil && tenant != rights.Everywhere {
+		c.tenant = tenant
 	}
 }
 
 // Names sets, for the audit log, the objects of the request, or what was done with them.
-func (q *Caller) Names(objects []string) {
-	if q != nil {
-		q.objects = objects
+func (c *Caller) Names(objects []string) {
+	if c != nil {
+		c.objects = objects
 	}
 }
 
 // Failed sets the error of a refused request.
-func (q *Caller) Failed(err error) {
-	if q != nil {
-		q.failed = err
+func (c *Caller) Failed(err error) {
+	if c != nil {
+		c.failed = err
 	}
 }
 
 // Exposes records that the request had a secret that others could read, in words.
-func (q *Caller) Exposes(why string) { q.exposed.Store(&why) }
+func (c *Caller) Exposes(why string) { c.exposed.Store(&why) }
 
 // Still fails if the caller has lost the right that it was admitted for.
-func (q *Caller) Still(r ledger.Reader) error {
-	if q == nil {
+func (c *Caller) Still(r ledger.Reader) error {
+	if c == nil {
 		return nil
 	}
-	return q.Judge(r, q.need)
+	return c.Judge(r, c.need)
 }
 
-func (q *Caller) refusal(r ledger.Reader, n Need) error {
-	if q.flaw != nil {
-		return q.flaw
+func (c *Caller) refusal(r ledger.Reader, n Need) error {
+	if c.flaw != nil {
+		return c.flaw
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	set, err := access.Rights(r, c.Who, c.now())
 	if err != nil || set.May(n.Verb, n.Area, n.Tenant) {
 		return err
 	}
@@ -183,15 +183,15 @@ func (q *Caller) refusal(r ledger.Reader, n Need) error {
 	if n.Tenant != "" {
 		where = " of tenant " + n.Tenant
 	}
-	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", q.Who, what, n.Area, where, set), Status: http.StatusForbidden}
+	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", c.Who, what, n.Area, where, set), Status: http.StatusForbidden}
 }
 
 // Visible returns the tenants in which the caller may read an area. all: every tenant.
-func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
-	if q == nil || q.mode != mastercfg.SecurityEnforced {
+func (c *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
+	if c == nil || c.mode != mastercfg.SecurityEnforced {
 		return nil, true, nil
 	}
-	set, err := access.Rights(r, q.Who, q.now())
+	set, err := access.Rights(r, c.Who, c.now())
 	if err != nil {
 		return nil, false, err
 	}
@@ -200,14 +200,14 @@ func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, a
 }
 
 // Sees returns whether the caller may read the run time of a tenant.
-func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
-	tenants, all, err := q.Visible(r, rights.RunTime)
+func (c *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
+	tenants, all, err := c.Visible(r, rights.RunTime)
 	return func(tenant string) bool { return all || slices.Contains(tenants, tenant) }, err
 }
 
 // May reports whether the caller may receive a part of an answer.
-func (q *Caller) May(r ledger.Reader, n Need) bool {
-	return q == nil || q.mode != mastercfg.SecurityEnforced || q.refusal(r, n) == nil
+func (c *Caller) May(r ledger.Reader, n Need) bool {
+	return c == nil || c.mode != mastercfg.SecurityEnforced || c.refusal(r, n) == nil
 }
 
 // NeedOf returns the right that a verb needs on an object of a kind or, without a key, on the kind. A list of
