@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
@@ -44,6 +45,23 @@ func (a *answered) revision() int64 {
 
 // Unwrap lets http.ResponseController find the connection.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// notes are taken about a request while it is served, for the audit log and for the report of
+// what an enforced cluster would refuse.
+type notes struct {
+	id      string   // of the request in the audit log
+	about   string   // subject of the request that its path does not name
+	tenant  string   // tenant of the request, if its route does not name it
+	objects []string // objects of the request, and what was done with them
+	proven  bool     // it has presented a secret, such as that of a join token or a key, though no identity follows from that
+
+	begun   bool                   // the audit log has a line about its begin
+	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
+	exceeds error                  // the request exceeds a limit of its client; nil: it does not
+	failed  error                  // error of a refused request
+	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
+	exposed atomic.Pointer[string] // description of the secret that it had in plain text
+}
 
 // refusals are the statuses of requests that are not authenticated, or not authorized.
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}

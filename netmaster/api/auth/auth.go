@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -43,23 +42,13 @@ type Caller struct {
 	mode   mastercfg.SecurityMode
 	flaw   error  // why its credentials are invalid
 	source string // source address
-	id     string // of the request in the audit log
-	need   Need   // right that the route needs
-	// routed reports whether the path belongs to a route.
-	routed bool
 	now    func() time.Time
 
-	exceeds error                  // the request exceeds a limit of its client; nil: it does not
-	about   string                 // subject of the request that its path does not name
-	tenant  string                 // tenant of the request, if its route does not name it
-	objects []string               // objects of the request, and what was done with them
-	proven  bool                   // it has presented a secret, such as that of a join token or a key, though no identity follows from that
-	failed  error                  // error of a refused request
-	begun   bool                   // the audit log has a line about its begin
-	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
-	request string                 // method and route, for reports
-	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
-	exposed atomic.Pointer[string] // description of the secret that it had in plain text
+	routed  bool   // the path belongs to a route
+	need    Need   // right that the route needs
+	request string // method and route, for reports
+
+	notes
 }
 
 // Mode returns the security mode in which the request was admitted.

@@ -61,7 +61,7 @@ func (e *Entrance) callerOf(r *http.Request, reader ledger.Reader) (*Caller, err
 	if err != nil || mode == mastercfg.SecurityOpen {
 		return nil, err
 	}
-	caller := &Caller{mode: mode, source: rest.SourceOf(r), id: rand.Text(), now: e.config.Now}
+	caller := &Caller{mode: mode, source: rest.SourceOf(r), now: e.config.Now, notes: notes{id: rand.Text()}}
 	if caller.Who, err = shownBy(r, reader); err == nil && (caller.Who.Kind == identity.User || caller.Who.Kind == identity.Token) {
 		// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
 		if _, err = access.Rights(reader, caller.Who, caller.now()); err != nil {
