@@ -67,14 +67,20 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 		host := s.cmd.Args().First()
 		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
-		more: "The key of the node never counts again: if it joins once more, it is with another one. Its endpoints are freed within two minutes; if it joins again, its agent announces them anew. A netmaster counts no more at the others until one joins again under its name, and the authorities are replaced without it; its member of the store, and the keys of the authorities that it has, stay good: stop it, remove the member, and replace the authorities (`netctl security rotate-ca`)."},
+		more: "The key of the node never counts again: if it joins once more, it is with another one. Its endpoints " +
+			"are freed within two minutes; if it joins again, its agent announces them anew. A netmaster counts no " +
+			"more at the others until one joins again under its name, and the authorities are replaced without it; its " +
+			"member of the store, and the keys of the authorities that it has, stay good: stop it, remove the member, " +
+			"and replace the authorities (`netctl security rotate-ca`)."},
 	{name: "rekey", usage: "Let a node that has lost its key join once more", args: "HOST", run: func(s *session) error {
 		host := s.cmd.Args().First()
 		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
-		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node that exists. After this, the next " +
-			"one with a token gets the name, and the former key never counts again: a node that still has it joins with another one. Its endpoints stay: where its machine was set up anew, `netctl node rm` frees them. A netmaster " +
-			"that runs goes on as before: `netctl node rm --masters` removes it."},
+		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node " +
+			"that exists. After this, the next one with a token gets the name, and the former key never counts again: " +
+			"a node that still has it joins with another one. Its endpoints stay: where its machine was set up anew, " +
+			"`netctl node rm` frees them. A netmaster that runs goes on as before: `netctl node rm --masters` removes " +
+			"it."},
 }}
 
 func mastersFlag() cli.Flag {

@@ -13,24 +13,21 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/border"
-	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
-	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/ports"
 )
 
-// newHostAccess returns the manager of the host's own interfaces.
-func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver, tunnel *ovsd.Driver,
-	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
-	numbers := func() (map[string]uint32, error) { return numbersOfPorts(node, driver) }
+// newHostAccess returns the manager of the host's own interfaces. It asks the parts that are made by now.
+func (p *parts) newHostAccess() *hostaccess.Manager {
+	tunnel := p.own[0]
+	numbers := func() (map[string]uint32, error) { return numbersOfPorts(p.agent, p.driver) }
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, Own: o.node.CtrlIP, Datapath: node, Master: master,
-		Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel),
-		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed,
-		PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt,
-		TellTaken: node.TellTaken, TellHere: node.HostHas, TellUnreached: node.TellUnreached,
+		HostLabel: p.o.node.HostLabel, VTEP: p.o.node.VTEP, Own: p.o.node.CtrlIP, Datapath: p.agent, Master: p.master,
+		Netdev: inUserspace(p.driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), RouterLink: border.Interface,
+		Closed: closedFor(p.o), StoreURLs: p.db.MemberURLs, NodePortsAt: p.o.nodePortsAt, Probed: p.o.probed,
+		HostPorts: hostPorts(p.cni, numbers), Pods: attachedPods(p.cni), Numbers: numbers, PortsMoved: p.portsMoved,
+		TellTaken: p.agent.TellTaken, TellHere: p.agent.HostHas, TellUnreached: p.agent.TellUnreached,
 	})
 }
 

@@ -142,7 +142,7 @@ func (p *parts) attachPods(context.Context) (err error) {
 
 // giveHostAccess connects what manages the host's own interfaces. Drivers and the CNI server ask it.
 func (p *parts) giveHostAccess(context.Context) error {
-	p.host = newHostAccess(p.o, p.agent, p.master, p.db, p.driver, p.own[0], p.cni, p.portsMoved)
+	p.host = p.newHostAccess()
 	p.core = append(p.core, p.host.Run)
 	return nil
 }

@@ -11,32 +11,41 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CreateToken creates an API token with a role in some tenants, "*" for all. Its text is not stored.
-func CreateToken(tx *ledger.Tx, name string, role rights.Role, tenants []string, life time.Duration, by identity.Identity, now time.Time) (mastercfg.APIToken, string, error) {
+// NewToken describes an API token that is to be created.
+type NewToken struct {
+	Name    string
+	Role    rights.Role
+	Tenants []string // "*": all
+	Life    time.Duration
+	By      identity.Identity // who creates it
+}
+
+// CreateToken creates an API token. Its text is not stored.
+func CreateToken(tx *ledger.Tx, wanted NewToken, now time.Time) (mastercfg.APIToken, string, error) {
 	var none mastercfg.APIToken
-	if err := accounts.CheckName(name); err != nil {
+	if err := accounts.CheckName(wanted.Name); err != nil {
 		return none, "", err
 	}
-	if life <= 0 || life > accounts.LongestTokenLife {
-		return none, "", fault.New(fault.Invalid, "token %s: it cannot last %s: want at most %s", name, life, accounts.LongestTokenLife).WithField("ttl")
+	if wanted.Life <= 0 || wanted.Life > accounts.LongestTokenLife {
+		return none, "", fault.New(fault.Invalid, "token %s: it cannot last %s: want at most %s", wanted.Name, wanted.Life, accounts.LongestTokenLife).WithField("ttl")
 	}
-	if len(tenants) == 0 {
-		return none, "", fault.New(fault.Invalid, "token %s: no tenant is named: want at least one, or %s", name, rights.Everywhere).WithField("tenants")
+	if len(wanted.Tenants) == 0 {
+		return none, "", fault.New(fault.Invalid, "token %s: no tenant is named: want at least one, or %s", wanted.Name, rights.Everywhere).WithField("tenants")
 	}
-	for _, tenant := range tenants {
-		if err := checkGrant(tx, rights.Grant{Role: role, Tenant: tenant}); err != nil {
+	for _, tenant := range wanted.Tenants {
+		if err := checkGrant(tx, rights.Grant{Role: wanted.Role, Tenant: tenant}); err != nil {
 			return none, "", err
 		}
 	}
-	if _, err := TokenNamed(tx, name); !fault.Is(err, fault.NotFound) {
+	if _, err := TokenNamed(tx, wanted.Name); !fault.Is(err, fault.NotFound) {
 		if err == nil {
-			err = fault.New(fault.Conflict, "token %s exists", name)
+			err = fault.New(fault.Conflict, "token %s exists", wanted.Name)
 		}
 		return none, "", err
 	}
-	made := accounts.NewToken(name)
-	token := mastercfg.APIToken{ID: made.ID, Name: name, Role: string(role), Tenants: tenants, Digest: made.Digest,
-		Creator: by.String(), Created: now, Expires: now.Add(life)}
+	made := accounts.NewToken(wanted.Name)
+	token := mastercfg.APIToken{ID: made.ID, Name: wanted.Name, Role: string(wanted.Role), Tenants: wanted.Tenants, Digest: made.Digest,
+		Creator: wanted.By.String(), Created: now, Expires: now.Add(wanted.Life)}
 	return token, made.Text, ledger.Write(tx, mastercfg.APITokenKey(token.ID), token)
 }
 

@@ -19,26 +19,26 @@ import (
 
 // checkIsHost refuses an agent whose request is about another host.
 func checkIsHost(ctx context.Context, host string) error {
-	q := auth.CallerFrom(ctx)
-	if q == nil || q.Who.Kind != identity.Node || host == q.Who.Name {
+	caller := auth.CallerFrom(ctx)
+	if caller == nil || caller.Who.Kind != identity.Node || host == caller.Who.Name {
 		return nil
 	}
-	return q.Deny("%s may not speak for host %.64q", q.Who, host)
+	return caller.Deny("%s may not speak for host %.64q", caller.Who, host)
 }
 
 // checkServesTenant refuses an agent whose request is in a tenant
 // that its node may not serve. An empty tenant is accepted.
 func checkServesTenant(ctx context.Context, r ledger.Reader, tenant string) error {
-	q := auth.CallerFrom(ctx)
-	if q == nil || q.Who.Kind != identity.Node {
+	caller := auth.CallerFrom(ctx)
+	if caller == nil || caller.Who.Kind != identity.Node {
 		return nil
 	}
-	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+q.Who.Name)
+	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+caller.Who.Name)
 	if fault.Is(err, fault.NotFound) {
 		return nil // the request was authenticated by the record, which is gone now
 	}
 	if err == nil && tenant != "" && !joined.Serves(tenant) {
-		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.Who, tenant, joined.Tenants)
+		return caller.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", caller.Who, tenant, joined.Tenants)
 	}
 	return err
 }
@@ -60,9 +60,9 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 // not serve. It may always release its own endpoints: in a deleted infra network, whose id does not reveal the
 // tenant, and in a tenant that it may no longer serve.
 func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
-	if q := auth.CallerFrom(ctx); q != nil && q.Who.Kind == identity.Node {
+	if caller := auth.CallerFrom(ctx); caller != nil && caller.Who.Kind == identity.Node {
 		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
-		if err == nil && ep.HomingHost == q.Who.Name {
+		if err == nil && ep.HomingHost == caller.Who.Name {
 			return nil
 		}
 	}
@@ -73,13 +73,13 @@ func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 // hosts, for a caller that is not an agent. Another host may claim the same container, and then only its own
 // endpoint is affected. A container that only other hosts have is refused.
 func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) (host string, err error) {
-	q := auth.CallerFrom(ctx)
-	if q == nil || q.Who.Kind != identity.Node {
+	caller := auth.CallerFrom(ctx)
+	if caller == nil || caller.Who.Kind != identity.Node {
 		return "", nil
 	}
 	hosts := master.HostsOf(r, containerID)
-	if len(hosts) == 0 || slices.Contains(hosts, q.Who.Name) {
-		return q.Who.Name, nil
+	if len(hosts) == 0 || slices.Contains(hosts, caller.Who.Name) {
+		return caller.Who.Name, nil
 	}
 	return "", checkIsHost(ctx, hosts[0])
 }

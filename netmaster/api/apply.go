@@ -44,21 +44,21 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.decodeProgram(request.Operations)
-	q := auth.CallerFrom(r.Context())
-	if q != nil {
-		q.SetTenant(p.tenant())
-		q.Names(p.auditNames())
+	caller := auth.CallerFrom(r.Context())
+	if caller != nil {
+		caller.SetTenant(p.tenant())
+		caller.Names(p.auditNames())
 	}
 	if dryRun {
-		q.SetSubject("dry run")
+		caller.SetSubject("dry run")
 	}
 	exposed := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	if q != nil {
-		q.Names(p.auditChanges())
+	if caller != nil {
+		caller.Names(p.auditChanges())
 	}
 	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: a.warnings(r.Context(), exposed, p.objects()...)}, nil
 }

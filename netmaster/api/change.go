@@ -13,8 +13,8 @@ import (
 // change returns the context of a plan for the caller of the request.
 func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
 	c := a.ownChange(tx)
-	if q := auth.CallerFrom(ctx); q != nil {
-		c.By = q
+	if caller := auth.CallerFrom(ctx); caller != nil {
+		c.By = caller
 	}
 	return c
 }

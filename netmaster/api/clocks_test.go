@@ -8,7 +8,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/logins"
-	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -54,7 +53,7 @@ func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 	var token, foreign string
 	b.plan(func(tx *ledger.Tx) (err error) {
 		now := time.Now().Add(1000 * day)
-		if _, token, err = access.CreateToken(tx, "ci", rights.Viewer, []string{"*"}, accounts.DefaultTokenLife, identity.Identity{}, now); err != nil {
+		if _, token, err = access.CreateToken(tx, access.NewToken{Name: "ci", Role: rights.Viewer, Tenants: []string{"*"}, Life: accounts.DefaultTokenLife}, now); err != nil {
 			return err
 		}
 		made, err := access.LoginForeign(tx, "eve", []string{"group"}, now)
@@ -80,7 +79,7 @@ func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
 	var token string
 	var id string
 	b.plan(func(tx *ledger.Tx) error {
-		made, text, err := access.CreateToken(tx, "ci", rights.Viewer, []string{"*"}, accounts.LongestTokenLife, identity.Identity{}, time.Now())
+		made, text, err := access.CreateToken(tx, access.NewToken{Name: "ci", Role: rights.Viewer, Tenants: []string{"*"}, Life: accounts.LongestTokenLife}, time.Now())
 		token, id = text, made.ID
 		return err
 	})

@@ -126,8 +126,8 @@ func lookupOneOf(r ledger.Reader, sees func(networkID string) bool, name string)
 
 // seesNetworks returns whether the caller may see the endpoints of a
 // network. For a caller that may see all endpoints no network is read.
-func seesNetworks(q *auth.Caller, r ledger.Reader) (func(networkID string) bool, error) {
-	tenants, all, err := q.Visible(r, rights.RunTime)
+func seesNetworks(caller *auth.Caller, r ledger.Reader) (func(networkID string) bool, error) {
+	tenants, all, err := caller.Visible(r, rights.RunTime)
 	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err
 }
 

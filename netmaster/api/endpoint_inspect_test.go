@@ -64,9 +64,9 @@ func TestALookUpReadsNoMoreNetworksThanItsRightsNeed(t *testing.T) {
 	}
 	root := auth.CallerFrom(r.Context())
 	b.plan(func(tx *ledger.Tx) error {
-		for name, q := range map[string]*auth.Caller{"of an open cluster": nil, "by root": root} {
+		for name, caller := range map[string]*auth.Caller{"of an open cluster": nil, "by root": root} {
 			counted := &networkReads{Reader: tx}
-			sees, err := seesNetworks(q, counted)
+			sees, err := seesNetworks(caller, counted)
 			if err != nil {
 				return err
 			}

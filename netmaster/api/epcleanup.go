@@ -82,13 +82,15 @@ const (
 )
 
 // stuckEndpoints returns the endpoints that an operator has named; fault.NotFound if there is nothing with the name.
-func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
+func stuckEndpoints(r ledger.Reader, caller *auth.Caller, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
 	var matches func(*mastercfg.CfgEndpointState) bool
 	known := false
 	switch category {
 	case "net":
 		networkID := mastercfg.NetworkID(tenant, id)
-		matches = func(ep *mastercfg.CfgEndpointState) bool { return ep.NetID == networkID && inTenant(r, q, ep, tenant) }
+		matches = func(ep *mastercfg.CfgEndpointState) bool {
+			return ep.NetID == networkID && inTenant(r, caller, ep, tenant)
+		}
 		known = master.Exists(r, "network", tenant+":"+id)
 	case "group":
 		groupID := mastercfg.EndpointGroupID(tenant, id)
@@ -96,7 +98,7 @@ func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string
 		known = master.Exists(r, "endpointGroup", tenant+":"+id)
 	default:
 		matches = func(ep *mastercfg.CfgEndpointState) bool {
-			return (ep.ID == id || ep.EndpointID == id || ep.ContainerID == id) && inTenant(r, q, ep, tenant)
+			return (ep.ID == id || ep.EndpointID == id || ep.ContainerID == id) && inTenant(r, caller, ep, tenant)
 		}
 	}
 	var found []mastercfg.CfgEndpointState
@@ -118,10 +120,10 @@ func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string
 // inTenant reports whether an endpoint belongs to a tenant. If its network was
 // deleted, the network's id is ambiguous between tenants: "web.x" of blue and "web"
 // of x.blue are the same. Such endpoints are left to operators of the cluster.
-func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
+func inTenant(r ledger.Reader, caller *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
 	net, err := master.GetNetwork(r, ep.NetID)
 	if err != nil {
-		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, "")) && q.May(r, auth.Need{Verb: rights.Change, Area: rights.Operations})
+		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, "")) && caller.May(r, auth.Need{Verb: rights.Change, Area: rights.Operations})
 	}
 	return net.Tenant == tenant
 }

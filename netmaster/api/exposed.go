@@ -44,8 +44,8 @@ func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning stri
 	}
 	warning = what + " came over plain HTTP, where others can read it: send another one over https, or on the machine of a netmaster"
 	a.config.Log.WithField("source", rest.SourceOf(r)).Warn(warning)
-	if q := auth.CallerFrom(r.Context()); q != nil {
-		q.Exposes(what + " came over plain HTTP")
+	if caller := auth.CallerFrom(r.Context()); caller != nil {
+		caller.Exposes(what + " came over plain HTTP")
 	}
 	return warning
 }

@@ -163,10 +163,10 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		}
 		tx.Put(mastercfg.RemovedMasterPrefix+"m0", nil)
 		root := identity.Identity{Kind: identity.Root}
-		if _, tokens["metrics"], err = access.CreateToken(tx, "m", rights.Metrics, []string{"*"}, time.Hour, root, time.Now()); err != nil {
+		if _, tokens["metrics"], err = access.CreateToken(tx, access.NewToken{Name: "m", Role: rights.Metrics, Tenants: []string{"*"}, Life: time.Hour, By: root}, time.Now()); err != nil {
 			return err
 		}
-		_, tokens["token of a viewer of blue"], err = access.CreateToken(tx, "t", rights.Viewer, []string{"blue"}, time.Hour, root, time.Now())
+		_, tokens["token of a viewer of blue"], err = access.CreateToken(tx, access.NewToken{Name: "t", Role: rights.Viewer, Tenants: []string{"blue"}, Life: time.Hour, By: root}, time.Now())
 		return err
 	})
 	rows := map[string]row{}

@@ -28,20 +28,20 @@ const staticEndpoints = 64
 // the former one. Without a record, an agent may request the node's own endpoints in infra networks, endpoints that it
 // already has, and in tenant default those of static pods that netmaster does not know (checkUnknownPod).
 func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
-	q := auth.CallerFrom(ctx)
-	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
+	caller := auth.CallerFrom(ctx)
+	if caller == nil || caller.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
 	id := mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.ConfigEP.Container)
 	if _, there := r.Get(mastercfg.EndpointPrefix + id); there {
 		return nil // it is authorized as an existing endpoint
 	}
-	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(q.Who.Name, req.PodUID))
+	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(caller.Who.Name, req.PodUID))
 	known := err == nil
 	switch {
 	case known && pod.Tenant == req.TenantName && pod.Network == req.NetworkName:
-		if has := master.EndpointsOfPod(r, q.Who.Name, pod.UID); has >= sandboxesOfPod {
-			return q.Deny("pod %s has %d endpoints on %s, and so many at most", pod.Pod(), has, q.Who)
+		if has := master.EndpointsOfPod(r, caller.Who.Name, pod.UID); has >= sandboxesOfPod {
+			return caller.Deny("pod %s has %d endpoints on %s, and so many at most", pod.Pod(), has, caller.Who)
 		}
 		req.ConfigEP.ServiceName, req.PodNamespace, req.EPCommonName = pod.Group, pod.Namespace, pod.Name
 		return nil
@@ -49,15 +49,15 @@ func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercf
 		return err
 	}
 	network, err := master.Get[contivmodel.Network](r, req.TenantName+":"+req.NetworkName, nil)
-	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == q.Who.Name {
+	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == caller.Who.Name {
 		req.ConfigEP = mastercfg.ConfigEP{Container: req.ConfigEP.Container, Host: req.ConfigEP.Host}
 		req.PodNamespace, req.PodUID, req.EPCommonName = "", "", ""
 		return nil
 	}
 	if !known && req.TenantName == mastercfg.DefaultTenant {
-		return checkUnknownPod(q, r, req)
+		return checkUnknownPod(caller, r, req)
 	}
-	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.Who, req.NetworkName, req.TenantName)
+	return caller.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", caller.Who, req.NetworkName, req.TenantName)
 }
 
 // checkUnknownPod checks a request in tenant default for a pod without a record of the leader. Agents wait for
@@ -66,20 +66,20 @@ func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercf
 // exists, whose labels the leader follows. A group that exists, but not in this network, stays in the request
 // and is refused later. A requested address may be reserved for another pod, so the request has to wait for the
 // mirror pod, as does an endpoint that the store has lost.
-func checkUnknownPod(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
+func checkUnknownPod(caller *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	sandbox, _, _ := strings.Cut(req.ConfigEP.Container, "@")
-	has := master.StaticEndpoints(r, q.Who.Name)
+	has := master.StaticEndpoints(r, caller.Who.Name)
 	var refusal error
 	switch pod := req.PodNamespace + "/" + req.EPCommonName; {
-	case !mastercfg.IsHash(req.PodUID) || !strings.HasSuffix(req.EPCommonName, "-"+q.Who.Name) || !mastercfg.IsHash(sandbox):
-		refusal = q.Deny("%s may not have endpoint %.64q in tenant %s for pod %.128q (UID %.64q): netmaster knows no such pod of the node, and it is no static one",
-			q.Who, req.ConfigEP.Container, req.TenantName, pod, req.PodUID)
+	case !mastercfg.IsHash(req.PodUID) || !strings.HasSuffix(req.EPCommonName, "-"+caller.Who.Name) || !mastercfg.IsHash(sandbox):
+		refusal = caller.Deny("%s may not have endpoint %.64q in tenant %s for pod %.128q (UID %.64q): netmaster knows no such pod of the node, and it is no static one",
+			caller.Who, req.ConfigEP.Container, req.TenantName, pod, req.PodUID)
 	case req.ConfigEP.IPAddress != "" || req.ConfigEP.IPv6Address != "":
-		refusal = q.Deny("%s may not choose address %.64q for pod %.128q: netmaster does not know its mirror pod yet, which says whether it has it",
-			q.Who, strings.Trim(req.ConfigEP.IPAddress+" "+req.ConfigEP.IPv6Address, " "), pod)
+		refusal = caller.Deny("%s may not choose address %.64q for pod %.128q: netmaster does not know its mirror pod yet, which says whether it has it",
+			caller.Who, strings.Trim(req.ConfigEP.IPAddress+" "+req.ConfigEP.IPv6Address, " "), pod)
 	case has >= staticEndpoints:
-		refusal = q.Deny("%s has %d endpoints of static pods, and gets one more, of pod %.128q, only when netmaster knows its mirror pod: let the API server be reached, or take static pods away",
-			q.Who, has, pod)
+		refusal = caller.Deny("%s has %d endpoints of static pods, and gets one more, of pod %.128q, only when netmaster knows its mirror pod: let the API server be reached, or take static pods away",
+			caller.Who, has, pod)
 	}
 	if refusal != nil || req.ConfigEP.ServiceName == "" {
 		return refusal
@@ -94,11 +94,11 @@ func checkUnknownPod(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpo
 // notOfNodes refuses, under Kubernetes, requests that agents make in other clusters only: with a stolen key of
 // a node they would be possible in each tenant that the node serves.
 func (a *API) notOfNodes(ctx context.Context, what, why string) error {
-	q := auth.CallerFrom(ctx)
-	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
+	caller := auth.CallerFrom(ctx)
+	if caller == nil || caller.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
-	return q.Deny("%s may not %s: under Kubernetes %s", q.Who, what, why)
+	return caller.Deny("%s may not %s: under Kubernetes %s", caller.Who, what, why)
 }
 
 // allocates refuses, under Kubernetes, an agent that allocates or releases addresses on their own. Pods get

@@ -95,9 +95,9 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 
 // noteEndpoint sets the endpoint of a request for the audit log.
 func noteEndpoint(r *http.Request, id, tenant, network string) {
-	q := auth.CallerFrom(r.Context())
-	q.SetSubject(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
-	q.SetTenant(tenant)
+	caller := auth.CallerFrom(r.Context())
+	caller.SetSubject(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
+	caller.SetTenant(tenant)
 }
 
 // endpointNamed returns the id of the endpoint that a request names:

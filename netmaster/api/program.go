@@ -83,15 +83,15 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 
 // judge refuses the program if its caller may not execute one of its operations, before it reads any object;
 // the refusal names all such operations. An operation without a known type is refused for that reason later.
-func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
+func (p *program) judge(r ledger.Reader, caller *auth.Caller) error {
 	var first error
 	var all []string
 	for _, t := range p.tasks {
 		kind, known := contivmodel.KindByType(t.Type)
-		if q == nil || !known {
+		if caller == nil || !known {
 			continue
 		}
-		err := q.Judge(r, auth.NeedOf(rights.Change, kind, t.Key))
+		err := caller.Judge(r, auth.NeedOf(rights.Change, kind, t.Key))
 		if err != nil && !fault.Is(err, fault.Denied) {
 			return err
 		}

@@ -115,7 +115,7 @@ func redirectUnclean(router http.Handler) http.Handler {
 // noRoute answers 404, but 401 to unauthenticated clients of an
 // enforced cluster, so that they do not learn which routes exist.
 func noRoute(w http.ResponseWriter, r *http.Request) {
-	if q := auth.CallerFrom(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
+	if caller := auth.CallerFrom(r.Context()); caller != nil && caller.Mode() == mastercfg.SecurityEnforced && caller.Who.Kind == identity.Nobody {
 		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
 		return
 	}
@@ -198,8 +198,8 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // admit fails if the caller may not use the route, and records the required right for later checks.
 func (s served) admit(r *http.Request) error {
 	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
-	if q := auth.CallerFrom(r.Context()); q != nil && err == nil {
-		s.api.logins.NoteUse(q.Who)
+	if caller := auth.CallerFrom(r.Context()); caller != nil && err == nil {
+		s.api.logins.NoteUse(caller.Who)
 	}
 	return err
 }

@@ -26,16 +26,16 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	if kind.Type != "tenant" && !kind.OfTenant() {
 		return scope{prefixes: []string{root}}, nil
 	}
-	q, area := auth.CallerFrom(r.Context()), rights.Objects
+	caller, area := auth.CallerFrom(r.Context()), rights.Objects
 	if kind.Type == "tenant" {
 		area = rights.Tenants
 	}
-	tenants, all, err := q.Visible(reader, area)
+	tenants, all, err := caller.Visible(reader, area)
 	if err != nil {
 		return scope{}, err
 	}
 	if tenant := r.URL.Query().Get("tenant"); tenant != "" {
-		if err := q.Judge(reader, auth.Need{Verb: rights.Read, Area: area, Tenant: tenant}); err != nil {
+		if err := caller.Judge(reader, auth.Need{Verb: rights.Read, Area: area, Tenant: tenant}); err != nil {
 			return scope{}, err
 		}
 		tenants, all = []string{tenant}, false

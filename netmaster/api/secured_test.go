@@ -291,8 +291,8 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	// between the request's entry and its plan
 	entered := b.entered(ann)
-	q := auth.CallerFrom(entered.Context())
-	q.Require(auth.Need{Verb: rights.Change, Area: rights.Objects, Tenant: "blue"})
+	caller := auth.CallerFrom(entered.Context())
+	caller.Require(auth.Need{Verb: rights.Change, Area: rights.Objects, Tenant: "blue"})
 	write := func() error {
 		_, err := b.api.ledger.Update(entered.Context(), func(tx *ledger.Tx) error { tx.Put(mastercfg.OperRoot+"global/x", []byte("x")); return nil })
 		return err
@@ -311,7 +311,7 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 		t.Errorf("a plan after the right was taken away: %v", d)
 	}
 	b.want(ann, "POST", "networks/blue:green", green, 403, "")
-	b.plan(func(tx *ledger.Tx) error { access.Logout(tx, q.Who); return nil })
+	b.plan(func(tx *ledger.Tx) error { access.Logout(tx, caller.Who); return nil })
 	if d, is := rest.Denied(write()); !is || d.Status != 401 {
 		t.Errorf("a plan after the logout: %v", d)
 	}
@@ -450,10 +450,10 @@ func BenchmarkAsking(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		q := auth.CallerFrom(entered.Context())
+		caller := auth.CallerFrom(entered.Context())
 		for range 2 { // at the entry, and in the snapshot or the plan
 			if err := s.api.ledger.View(func(r ledger.Reader) error {
-				return q.Judge(r, auth.Need{Verb: rights.Read, Area: rights.Objects, Tenant: "blue"})
+				return caller.Judge(r, auth.Need{Verb: rights.Read, Area: rights.Objects, Tenant: "blue"})
 			}); err != nil {
 				b.Fatal(err)
 			}

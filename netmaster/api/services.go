@@ -18,9 +18,9 @@ import (
 
 // services answers the records of all services, with their providers.
 func (a *API) services(asked *http.Request) (rest.Reply, error) {
-	q := auth.CallerFrom(asked.Context())
+	caller := auth.CallerFrom(asked.Context())
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
-		sees, err := q.Sees(r)
+		sees, err := caller.Sees(r)
 		if err != nil {
 			return rest.Reply{}, err
 		}

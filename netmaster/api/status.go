@@ -38,9 +38,9 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
 	defer cancel()
 	s.Store.Healthy = a.store.Ping(ctx) == nil
-	q, whole := auth.CallerFrom(r.Context()), false
+	caller, whole := auth.CallerFrom(r.Context()), false
 	err := a.ledger.View(func(reader ledger.Reader) error {
-		sees, err := q.Sees(reader)
+		sees, err := caller.Sees(reader)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		}
 		s.Revision, s.Security = reader.Newest(), string(mode)
 		s.Services, err = servicesOf(reader, sees)
-		whole = q.May(reader, auth.Need{Verb: rights.Read, Area: rights.Operations})
+		whole = caller.May(reader, auth.Need{Verb: rights.Read, Area: rights.Operations})
 		s.Partial = !whole
 		return err
 	})

@@ -19,11 +19,11 @@ import (
 
 // In an open cluster a watch checks rights only when it has events to send.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
-	for q, want := range map[*auth.Caller]bool{nil: false, {}: true} {
-		due, stop := (&watch{caller: q}).recheckTimer()
+	for caller, want := range map[*auth.Caller]bool{nil: false, {}: true} {
+		due, stop := (&watch{caller: caller}).recheckTimer()
 		stop()
 		if asks := due != nil; asks != want {
-			t.Errorf("open cluster %t: asks %t", q == nil, asks)
+			t.Errorf("open cluster %t: asks %t", caller == nil, asks)
 		}
 	}
 	b := ready(t, func(c *Config) { c.Bookmarks = 10 * time.Millisecond })

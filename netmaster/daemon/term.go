@@ -85,51 +85,67 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	d.announce()
 	log.WithField("after", time.Since(began).Round(time.Millisecond)).Info("leading")
 
-	if d.cfg.Follow != nil {
-		tasks.Go(func() { d.follow(ctx, opened, served, log) })
-	}
-	collector := master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log)
-	d.startLeaderTasks(ctx, opened, reconciler, collector, tasks, log)
+	d.startLeaderTasks(ctx, tasks, leadership{
+		ledger: opened, model: served, reconciler: reconciler, log: log,
+		collector: master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log),
+	})
 	return nil
 }
 
-// startLeaderTasks starts the periodic tasks of a leader: they repair the state, remove expired records, free
-// the endpoints of lost nodes, promote members of the store, and encrypt values that are still stored in plain.
-func (d *Daemon) startLeaderTasks(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
-	tasks *sync.WaitGroup, log *logrus.Entry) {
+// leadership is what the tasks of one term work with.
+type leadership struct {
+	ledger     *ledger.Ledger
+	model      *api.API
+	reconciler *master.Reconciler
+	collector  *master.NodeCollector
+	log        *logrus.Entry
+}
 
-	reconcile := func() error {
-		return errors.Join(reconciler.Run(ctx), access.Forget(ctx, opened, time.Now()))
+// startLeaderTasks starts what a leader does all the time: it follows Kubernetes, repairs the state, removes expired
+// records, promotes members of the store, encrypts values that are still stored in plain, and frees the endpoints of
+// lost nodes.
+func (d *Daemon) startLeaderTasks(ctx context.Context, tasks *sync.WaitGroup, l leadership) {
+	if d.cfg.Follow != nil {
+		tasks.Go(func() { d.follow(ctx, l) })
 	}
-	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
-	tasks.Go(func() {
-		if err := reconcile(); err != nil && ctx.Err() == nil {
-			unreconciled(err)
-		}
-		every(ctx, d.cfg.ReconcileEvery, reconcile, unreconciled)
-	})
+	tasks.Go(func() { d.keepReconciled(ctx, l) })
 	if d.member.secure {
 		tasks.Go(func() { d.promote(ctx) })
 	}
 	if d.values != nil {
-		tasks.Go(func() { d.values.keep(ctx, opened, log) })
+		tasks.Go(func() { d.values.keep(ctx, l.ledger, l.log) })
 	}
 	tasks.Go(func() { every(ctx, d.cfg.WarnEvery, d.warnOpen, func(error) {}) })
-	tasks.Go(func() {
-		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {
-			log.WithError(err).Warn("looking after nodes")
-		})
-	})
+	tasks.Go(func() { d.sweepNodes(ctx, l) })
 }
 
 // follow runs Config.Follow, again after an error, until ctx ends.
-func (d *Daemon) follow(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) {
+func (d *Daemon) follow(ctx context.Context, l leadership) {
 	for ctx.Err() == nil {
-		if err := d.cfg.Follow(ctx, opened, model, log); err != nil && ctx.Err() == nil {
-			log.WithError(err).Error("kubernetes is not followed, trying again")
+		if err := d.cfg.Follow(ctx, l.ledger, l.model, l.log); err != nil && ctx.Err() == nil {
+			l.log.WithError(err).Error("kubernetes is not followed, trying again")
 			retry.Pause(ctx, standBack)
 		}
 	}
+}
+
+// keepReconciled repairs the state and removes expired records, at once and then periodically.
+func (d *Daemon) keepReconciled(ctx context.Context, l leadership) {
+	reconcile := func() error {
+		return errors.Join(l.reconciler.Run(ctx), access.Forget(ctx, l.ledger, time.Now()))
+	}
+	report := func(err error) { l.log.WithError(err).Warn("reconciling") }
+	if err := reconcile(); err != nil && ctx.Err() == nil {
+		report(err)
+	}
+	every(ctx, d.cfg.ReconcileEvery, reconcile, report)
+}
+
+// sweepNodes frees the endpoints of lost nodes.
+func (d *Daemon) sweepNodes(ctx context.Context, l leadership) {
+	every(ctx, d.cfg.SweepEvery, func() error { return l.collector.Sweep(ctx, time.Now()) }, func(err error) {
+		l.log.WithError(err).Warn("looking after nodes")
+	})
 }
 
 // every repeats a task until ctx ends; a failure is reported and the task repeated all the same.

@@ -23,19 +23,22 @@ type K8sPolicy struct {
 
 // TierRule applies to connections of its subjects with its peers.
 type TierRule struct {
-	Tier     int          `json:"tier"`           // 0 first, 1 that of policies, 2 last
-	Out      bool         `json:"out,omitempty"`  // connections that subjects begin; else those that they accept
-	Rank     int          `json:"rank,omitempty"` // in tiers 0 and 2: lower comes first
-	Verdict  string       `json:"verdict"`        // accept, deny, pass
-	Subjects []uint16     `json:"subjects"`       // classes, ascending
-	AnyPeer  bool         `json:"anyPeer,omitempty"`
-	AnyPod   bool         `json:"anyPod,omitempty"`  // all pods, of any class, are peers, in place of AnyPeer and Peers
-	Peers    []uint16     `json:"peers,omitempty"`   // classes, ascending
-	Nets     []string     `json:"nets,omitempty"`    // CIDRs
-	Excepts  []TierExcept `json:"excepts,omitempty"` // what was taken out of Nets, and then also the networks that nothing was taken out of. Nodes whose InternalIPs are among Nets are peers at the addresses of their processes, too, but not at those that each network with the InternalIP leaves out
-	Names    []string     `json:"names,omitempty"`   // domains, or *.DOMAIN for all below: the addresses that agents learn for them are peers, too
-	Serving  []uint16     `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
-	Ports    []TierPorts  `json:"ports,omitempty"`   // none: any, of any protocol
+	Tier     int      `json:"tier"`           // 0 first, 1 that of policies, 2 last
+	Out      bool     `json:"out,omitempty"`  // connections that subjects begin; else those that they accept
+	Rank     int      `json:"rank,omitempty"` // in tiers 0 and 2: lower comes first
+	Verdict  string   `json:"verdict"`        // accept, deny, pass
+	Subjects []uint16 `json:"subjects"`       // classes, ascending
+	AnyPeer  bool     `json:"anyPeer,omitempty"`
+	AnyPod   bool     `json:"anyPod,omitempty"` // all pods, of any class, are peers, in place of AnyPeer and Peers
+	Peers    []uint16 `json:"peers,omitempty"`  // classes, ascending
+	Nets     []string `json:"nets,omitempty"`   // CIDRs
+	// Excepts is what was taken out of Nets, and then also the networks that nothing was taken out of. Nodes whose
+	// InternalIPs are among Nets are peers at the addresses of their processes, too, but not at those that each
+	// network with the InternalIP leaves out.
+	Excepts []TierExcept `json:"excepts,omitempty"`
+	Names   []string     `json:"names,omitempty"`   // domains, or *.DOMAIN for all below: the addresses that agents learn for them are peers, too
+	Serving []uint16     `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
+	Ports   []TierPorts  `json:"ports,omitempty"`   // none: any, of any protocol
 }
 
 // Anyone reports whether every address is a peer, not only pods. A rule about any pod that denies has AnyPeer,

@@ -115,14 +115,10 @@ func (c *cache) standing(s kubeService) (n int) {
 	return n
 }
 
-// sources returns the clients that a service accepts at addresses of load balancers; nil: all. A range of all
-// addresses counts as no limit, also for the other IP family if that has no range of its own. If a range
-// contains an address of this node, the node's address at the switch is added.
+// sources returns the clients that a service accepts at addresses of load balancers; nil: all. If a range contains
+// an address of this node, the node's address at the switch is added.
 func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
-	has := func(everybody, four bool) bool {
-		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Addr().Is4() == four && (r.Bits() == 0 || !everybody) })
-	}
-	if has(true, ipv4) || has(true, !ipv4) && !has(false, ipv4) {
+	if !limitClients(ranges, ipv4) {
 		return nil
 	}
 	all = slices.Clone(ranges) // ranges of the other IP family match no client of this one
@@ -138,6 +134,19 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	}
 	slices.SortFunc(all, netip.Prefix.Compare)
 	return slices.Compact(all)
+}
+
+// limitClients reports whether ranges limit the clients of an IP family. A range of all addresses is no limit, also
+// for the other family if that has no range of its own.
+func limitClients(ranges []netip.Prefix, ipv4 bool) bool {
+	var hasOwn, ownAll, otherAll bool
+	for _, r := range ranges {
+		isOwn, isAll := r.Addr().Is4() == ipv4, r.Bits() == 0
+		hasOwn = hasOwn || isOwn
+		ownAll = ownAll || isOwn && isAll
+		otherAll = otherAll || !isOwn && isAll
+	}
+	return !ownAll && (hasOwn || !otherAll)
 }
 
 // insideSources returns the source addresses of packets from the host that count as inside the cluster: the

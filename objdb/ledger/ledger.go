@@ -102,7 +102,8 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
-		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, derive: cfg.Derive, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
+		term: term, db: db, log: log, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
+		owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, derive: cfg.Derive, order: cfg.Order,
 		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
 		due: notify.New(), patience: awaitOthers, pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),

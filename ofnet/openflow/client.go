@@ -11,6 +11,9 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
+// dialTimeout bounds connecting and the handshake.
+const dialTimeout = 5 * time.Second
+
 // Client maintains a connection to a switch and reconnects when it is lost.
 type Client struct {
 	Target  string
@@ -18,8 +21,6 @@ type Client struct {
 	// OnConnect is called for each connection, after its handshake. Its context ends with the connection.
 	// If it returns an error the connection is closed, and the client connects again.
 	OnConnect func(ctx context.Context, c *Conn) error
-	// DialTimeout bounds connecting and the handshake (5 s).
-	DialTimeout time.Duration
 	// FirstRedial is the longest wait after a connection for which OnConnect returned nil (100 ms). After
 	// every other connection the wait doubles, up to LastRedial (5 s).
 	FirstRedial, LastRedial time.Duration
@@ -79,11 +80,7 @@ func (c *Client) session(ctx context.Context, options Options, log *logrus.Entry
 }
 
 func (c *Client) dial(ctx context.Context, options Options) (*Conn, error) {
-	timeout := c.DialTimeout
-	if timeout <= 0 {
-		timeout = 5 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return Dial(ctx, c.Target, options)
 }

@@ -27,7 +27,6 @@ type Config struct {
 	Target   string // unix:PATH or tcp:HOST:PORT
 	Database string // default Open_vSwitch
 	Lock     string // required for writing, see lock.go; "": none. Letters, digits and underscores
-	Options  Options
 	Log      *logrus.Entry
 	// OnUpdate, which may be nil, is called after every change of the copy or of the connection, once per
 	// transaction. It must not block.
@@ -42,7 +41,7 @@ type Client struct {
 	version atomic.Uint64 // of the copy
 
 	mu      sync.RWMutex // guards the copy, conn, lock and changed
-	conn    *Conn        // nil: not connected
+	conn    *connection  // nil: not connected
 	lock    lockState
 	changed chan struct{}
 }
@@ -88,9 +87,7 @@ func (c *Client) Run(ctx context.Context) error {
 
 // session lasts as long as one connection; synced reports whether it received a snapshot.
 func (c *Client) session(ctx context.Context) (synced bool, err error) {
-	options := c.config.Options
-	options.Notify = c.notified
-	conn, err := Dial(ctx, c.config.Target, options)
+	conn, err := dial(ctx, c.config.Target, connectionOptions{Notify: c.notified})
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +110,7 @@ func (c *Client) session(ctx context.Context) (synced bool, err error) {
 }
 
 // subscribe checks the schema, requests the tables and applies the snapshot.
-func (c *Client) subscribe(ctx context.Context, conn *Conn) error {
+func (c *Client) subscribe(ctx context.Context, conn *connection) error {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	var schema databaseSchema
@@ -203,7 +200,7 @@ func (c *Client) applyTables(updates map[string]map[UUID]rowUpdate, snapshot boo
 // is the same.
 func (c *Client) Version() uint64 { return c.version.Load() }
 
-func (c *Client) connected(conn *Conn) {
+func (c *Client) connected(conn *connection) {
 	c.mu.Lock()
 	c.conn = conn
 	if conn == nil && c.lock == lockHeld {
@@ -227,14 +224,14 @@ func (c *Client) tell() {
 // Connected reports whether the copy follows the server at present.
 func (c *Client) Connected() bool { return c.current() != nil }
 
-func (c *Client) current() *Conn {
+func (c *Client) current() *connection {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.conn
 }
 
-// Transact runs a transaction, see Conn.Transact. It waits neither for a connection nor for the lock: without the
-// lock the server refuses the transaction.
+// Transact runs a transaction, see connection.Transact. It waits neither for a connection nor for the lock: without
+// the lock the server refuses the transaction.
 func (c *Client) Transact(ctx context.Context, ops ...Operation) ([]Result, error) {
 	conn := c.current()
 	if conn == nil {

@@ -16,7 +16,7 @@ func (c *Client) Configure(ctx context.Context, ops ...Operation) (results []Res
 		NextCfg int64 `ovsdb:"next_cfg"`
 	}
 	if rows := results[len(ops)+1].Rows; len(rows) > 0 { // none: the database is not initialised
-		err = DecodeRow(rows[0], &row)
+		err = decodeRow(rows[0], &row)
 	}
 	return results[:len(ops)], row.NextCfg, err
 }

@@ -24,17 +24,17 @@ const (
 	writeTimeout         = 10 * time.Second
 )
 
-// Options of a connection; the zero value is usable.
-type Options struct {
+// connectionOptions says how a connection is watched; the zero value is usable.
+type connectionOptions struct {
 	MaxMessage    int                                               // bytes; a longer message ends the connection
 	ProbeInterval time.Duration                                     // silence after which the peer is probed, and time to answer; negative: no probes
 	Notify        func(method string, params json.RawMessage) error // called in the order of arrival; an error ends the connection
 }
 
-// Conn is one connection to a database server. It is safe for concurrent use.
-type Conn struct {
+// connection is one connection to a database server. It is safe for concurrent use.
+type connection struct {
 	stream  net.Conn
-	options Options
+	options connectionOptions
 	started time.Time
 	heard   atomic.Int64 // when the last byte was received, in nanoseconds since started: independent of changes of the clock
 
@@ -65,8 +65,8 @@ type message struct {
 	Error  json.RawMessage `json:"error,omitempty"`
 }
 
-// Dial connects to "unix:/path/of/db.sock" or "tcp:host:port".
-func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
+// dial connects to "unix:/path/of/db.sock" or "tcp:host:port".
+func dial(ctx context.Context, target string, options connectionOptions) (*connection, error) {
 	network, address, ok := strings.Cut(target, ":")
 	if !ok || (network != "unix" && network != "tcp") {
 		return nil, fault.New(fault.Invalid, "ovsdb target %q: unix:PATH or tcp:HOST:PORT expected", target)
@@ -76,18 +76,18 @@ func Dial(ctx context.Context, target string, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "ovsdb %s: %w", target, err)
 	}
-	return NewConn(stream, options), nil
+	return newConnection(stream, options), nil
 }
 
-// NewConn returns a connection over an established stream, and takes ownership of the stream.
-func NewConn(stream net.Conn, options Options) *Conn {
+// newConnection returns a connection over an established stream, and takes ownership of the stream.
+func newConnection(stream net.Conn, options connectionOptions) *connection {
 	if options.MaxMessage <= 0 {
 		options.MaxMessage = defaultMaxMessage
 	}
 	if options.ProbeInterval == 0 {
 		options.ProbeInterval = defaultProbeInterval
 	}
-	c := &Conn{stream: stream, options: options, started: time.Now(), pending: map[uint64]pendingCall{}, done: make(chan struct{})}
+	c := &connection{stream: stream, options: options, started: time.Now(), pending: map[uint64]pendingCall{}, done: make(chan struct{})}
 	c.workers.Go(c.read)
 	if options.ProbeInterval > 0 {
 		c.workers.Go(c.probe)
@@ -96,24 +96,24 @@ func NewConn(stream net.Conn, options Options) *Conn {
 }
 
 // Done returns a channel that is closed when the connection has ended.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *connection) Done() <-chan struct{} { return c.done }
 
 // Err returns why the connection ended, or nil while it is open.
-func (c *Conn) Err() error {
+func (c *connection) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
 // Close ends the connection and waits for its goroutines. Notify must not call it.
-func (c *Conn) Close() error {
+func (c *connection) Close() error {
 	c.end(net.ErrClosed)
 	c.workers.Wait()
 	return nil
 }
 
 // end closes the stream and fails all pending calls.
-func (c *Conn) end(cause error) {
+func (c *connection) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -129,7 +129,7 @@ func (c *Conn) end(cause error) {
 }
 
 // Call sends a request and decodes the result of the response into result, unless that is nil.
-func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
+func (c *connection) Call(ctx context.Context, method string, params, result any) error {
 	return c.call(ctx, method, params, func(raw json.RawMessage) error {
 		if result == nil {
 			return nil
@@ -152,7 +152,7 @@ func (k keepConn) orNil() error {
 
 // call sends a request; the reader calls handle with the response. An error of handle means that the response is
 // malformed and ends the connection, unless it is a keepConn.
-func (c *Conn) call(ctx context.Context, method string, params any, handle func(json.RawMessage) error) error {
+func (c *connection) call(ctx context.Context, method string, params any, handle func(json.RawMessage) error) error {
 	rawParams, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("ovsdb %s: %w", method, err)
@@ -185,7 +185,7 @@ func (c *Conn) call(ctx context.Context, method string, params any, handle func(
 }
 
 // send writes one message. A failure ends the connection and thereby every pending call, so it returns no error.
-func (c *Conn) send(m message) {
+func (c *connection) send(m message) {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		c.end(err)
@@ -203,7 +203,7 @@ func (c *Conn) send(m message) {
 }
 
 // read handles received messages until the connection ends.
-func (c *Conn) read() {
+func (c *connection) read() {
 	limited := &limitedReader{conn: c}
 	decoder := json.NewDecoder(limited)
 	for {
@@ -221,7 +221,7 @@ func (c *Conn) read() {
 }
 
 // receive handles one message; an error means that it is malformed.
-func (c *Conn) receive(m message) error {
+func (c *connection) receive(m message) error {
 	hasID := len(m.ID) > 0 && !bytes.Equal(m.ID, []byte("null"))
 	switch {
 	case m.Method == nil && hasID:
@@ -242,7 +242,7 @@ func (c *Conn) receive(m message) error {
 	return nil
 }
 
-func (c *Conn) receiveAnswer(m message) error {
+func (c *connection) receiveAnswer(m message) error {
 	id, err := strconv.ParseUint(string(m.ID), 10, 64)
 	if err != nil {
 		return fmt.Errorf("answer with id %s, which we never gave", brief(m.ID))
@@ -277,7 +277,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // probe sends an echo request after a time of silence, and ends the connection if nothing is received: a peer that
 // hangs does not close its socket.
-func (c *Conn) probe() {
+func (c *connection) probe() {
 	interval := c.options.ProbeInterval
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -307,7 +307,7 @@ func (c *Conn) probe() {
 
 // limitedReader limits the size of a message. The decoder reads ahead, so the limit is exact to within its buffer.
 type limitedReader struct {
-	conn *Conn
+	conn *connection
 	left int
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestTransactionIsSeenByVsctl(t *testing.T) {
 	s := startServer(t)
-	c := s.dial(Options{})
+	c := s.dial(connectionOptions{})
 	results, err := c.Transact(within(t), "Open_vSwitch",
 		Insert("Interface", "iface", Row{"name": "p1", "type": "vxlan", "options": map[string]string{"key": "flow", "remote_ip": "flow"}, "ofport_request": 17}),
 		Insert("Port", "port", Row{"name": "p1", "interfaces": []UUID{"iface"}, "external_ids": map[string]string{"endpoint-id": "web.blue-1"}}),
@@ -48,7 +48,7 @@ func TestTransactionIsSeenByVsctl(t *testing.T) {
 func TestUpdateMutateSelectDelete(t *testing.T) {
 	s := startServer(t)
 	s.vsctl("add-br", "br1", "--", "set", "Bridge", "br1", "external_ids:a=1", "external_ids:b=2")
-	c := s.dial(Options{})
+	c := s.dial(connectionOptions{})
 	byName := Where("name", "br1")
 	results, err := c.Transact(within(t), "Open_vSwitch",
 		Update("Bridge", byName, Row{"datapath_type": "netdev"}),
@@ -67,7 +67,7 @@ func TestUpdateMutateSelectDelete(t *testing.T) {
 		Datapath    string            `ovsdb:"datapath_type"`
 		ExternalIDs map[string]string `ovsdb:"external_ids"`
 	}
-	if err := DecodeRow(results[2].Rows[0], &bridge); err != nil {
+	if err := decodeRow(results[2].Rows[0], &bridge); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(bridge.Name, bridge.Datapath, bridge.ExternalIDs); got != "br1netdevmap[b:2 c:3]" {
@@ -89,7 +89,7 @@ func TestUpdateMutateSelectDelete(t *testing.T) {
 func TestARefusedTransactionNamesTheOperationAndChangesNothing(t *testing.T) {
 	s := startServer(t)
 	s.vsctl("add-br", "br1")
-	c := s.dial(Options{})
+	c := s.dial(connectionOptions{})
 	newBridge := Insert("Bridge", "fresh", Row{"name": "br2"})
 	for _, test := range []struct {
 		name string
@@ -104,7 +104,7 @@ func TestARefusedTransactionNamesTheOperationAndChangesNothing(t *testing.T) {
 		{"commit", []Operation{newBridge, Mutate("Open_vSwitch", All(), Mutation{"bridges", "insert", UUID("fresh")}),
 			Insert("Bridge", "twin", Row{"name": "br1"}), Mutate("Open_vSwitch", All(), Mutation{"bridges", "insert", UUID("twin")})},
 			"commit: constraint violation", fault.Invalid},
-		{"assert", []Operation{Assert("nobodys")}, "operation 0 (assert ): not owner", fault.Conflict},
+		{"assert", []Operation{assertLock("nobodys")}, "operation 0 (assert ): not owner", fault.Conflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := c.Transact(within(t), "Open_vSwitch", test.ops...)
@@ -125,7 +125,7 @@ func TestARefusedTransactionNamesTheOperationAndChangesNothing(t *testing.T) {
 }
 
 func TestServerRefusesAnUnknownMethodAndTheConnectionLives(t *testing.T) {
-	c := startServer(t).dial(Options{})
+	c := startServer(t).dial(connectionOptions{})
 	if err := c.Call(within(t), "dance", []any{}, nil); err == nil || !strings.Contains(err.Error(), "unknown method") {
 		t.Errorf("error %v", err)
 	}
@@ -136,10 +136,10 @@ func TestServerRefusesAnUnknownMethodAndTheConnectionLives(t *testing.T) {
 }
 
 // fakeServer is the other end of a connection whose peer the test plays.
-func fakeServer(t *testing.T, options Options) (*Conn, net.Conn) {
+func fakeServer(t *testing.T, options connectionOptions) (*connection, net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	c := NewConn(ours, options)
+	c := newConnection(ours, options)
 	t.Cleanup(func() {
 		_ = theirs.Close()
 		_ = c.Close()
@@ -151,7 +151,7 @@ func fakeServer(t *testing.T, options Options) (*Conn, net.Conn) {
 }
 
 func TestEchoIsAnsweredWithTheSameParams(t *testing.T) {
-	_, peer := fakeServer(t, Options{})
+	_, peer := fakeServer(t, connectionOptions{})
 	if _, err := peer.Write([]byte(`{"id":"echo","method":"echo","params":["are","you",1]}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestEchoIsAnsweredWithTheSameParams(t *testing.T) {
 }
 
 func TestASilentPeerIsAskedAndThenGivenUp(t *testing.T) {
-	c, peer := fakeServer(t, Options{ProbeInterval: 500 * time.Millisecond})
+	c, peer := fakeServer(t, connectionOptions{ProbeInterval: 500 * time.Millisecond})
 	decoder := json.NewDecoder(peer)
 	var question message
 	if err := decoder.Decode(&question); err != nil || question.Method == nil || *question.Method != "echo" {
@@ -178,7 +178,7 @@ func TestASilentPeerIsAskedAndThenGivenUp(t *testing.T) {
 }
 
 func TestAnAnsweringPeerIsKept(t *testing.T) {
-	c, peer := fakeServer(t, Options{ProbeInterval: 500 * time.Millisecond})
+	c, peer := fakeServer(t, connectionOptions{ProbeInterval: 500 * time.Millisecond})
 	decoder := json.NewDecoder(peer)
 	for range 3 {
 		var question message
@@ -207,7 +207,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 		`{"id":1}`,
 	} {
 		t.Run(garbage, func(t *testing.T) {
-			c, peer := fakeServer(t, Options{})
+			c, peer := fakeServer(t, connectionOptions{})
 			failed := make(chan error, 1)
 			go func() {
 				_, err := c.Transact(context.Background(), "db", Comment("x"))
@@ -229,7 +229,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 }
 
 func TestAMessageBeyondTheBoundEndsTheConnection(t *testing.T) {
-	c, peer := fakeServer(t, Options{MaxMessage: 1 << 16})
+	c, peer := fakeServer(t, connectionOptions{MaxMessage: 1 << 16})
 	chunk := []byte(strings.Repeat("x", 4096))
 	if _, err := peer.Write([]byte(`{"method":"`)); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestAMessageBeyondTheBoundEndsTheConnection(t *testing.T) {
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
-	c, peer := fakeServer(t, Options{})
+	c, peer := fakeServer(t, connectionOptions{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		var request message
@@ -278,7 +278,7 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		ours, theirs := net.Pipe()
-		c := NewConn(ours, Options{Notify: client.notified, ProbeInterval: -1})
+		c := newConnection(ours, connectionOptions{Notify: client.notified, ProbeInterval: -1})
 		written := make(chan struct{})
 		go func() {
 			defer close(written)

@@ -9,7 +9,7 @@
 //   - values: Go values to and from the atoms, sets, maps and row names of the
 //     protocol (value.go), and structs with `ovsdb:"column"` tags to and from
 //     rows (row.go);
-//   - Conn: one connection, JSON-RPC 1.0 without framing (conn.go), with the
+//   - connection: JSON-RPC 1.0 without framing over one stream (conn.go), with the
 //     operations of a transaction (operation.go, transact.go);
 //   - Client: a connection that is re-established when lost, with a typed copy of the
 //     requested tables only (client.go, table.go, index.go, schema.go), and a lock

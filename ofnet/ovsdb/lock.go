@@ -39,7 +39,7 @@ func (c *Client) Excluded() bool {
 
 // askLock requests the lock on a connection that is not in use yet. The server's response says whether the lock
 // was granted or has to be waited for.
-func (c *Client) askLock(ctx context.Context, conn *Conn) error {
+func (c *Client) askLock(ctx context.Context, conn *connection) error {
 	if c.config.Lock == "" {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (c *Client) noteLock(held bool) {
 
 // transactLocked runs a transaction that the server refuses unless this connection has the lock at that moment.
 // The assertion is the last operation, so that the caller's operations keep their indices.
-func (c *Client) transactLocked(ctx context.Context, conn *Conn, ops []Operation) ([]Result, error) {
-	guarded := append(slices.Clone(ops), Assert(c.config.Lock))
+func (c *Client) transactLocked(ctx context.Context, conn *connection, ops []Operation) ([]Result, error) {
+	guarded := append(slices.Clone(ops), assertLock(c.config.Lock))
 	results, err := conn.Transact(ctx, c.config.Database, guarded...)
 	if err != nil {
 		return nil, err

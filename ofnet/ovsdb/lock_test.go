@@ -46,7 +46,7 @@ func TestAStolenLockIsNoticedAndComesBack(t *testing.T) {
 	client := lockedClient(t, s)
 	startClient(t, client)
 	testkit.Eventually(t, patience, "it has the lock", client.Owner)
-	thief := s.dial(Options{})
+	thief := s.dial(connectionOptions{})
 	if err := thief.Call(within(t), "steal", []any{"ours"}, nil); err != nil {
 		t.Fatal(err)
 	}

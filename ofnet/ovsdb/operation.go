@@ -97,5 +97,5 @@ func WaitEqual(timeout time.Duration, table string, where []Condition, columns [
 // Comment is written to the server's log with the transaction.
 func Comment(text string) Operation { return Operation{Op: "comment", Comment: text} }
 
-// Assert makes the transaction fail unless this connection holds the lock.
-func Assert(lock string) Operation { return Operation{Op: "assert", Lock: lock} }
+// assertLock makes the transaction fail unless this connection holds the lock.
+func assertLock(lock string) Operation { return Operation{Op: "assert", Lock: lock} }

@@ -82,9 +82,9 @@ func (s *server) run(name string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func (s *server) dial(options Options) *Conn {
+func (s *server) dial(options connectionOptions) *connection {
 	s.t.Helper()
-	conn, err := Dial(context.Background(), s.target(), options)
+	conn, err := dial(context.Background(), s.target(), options)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 type Result struct {
 	Count int                          // rows affected by update, mutate, delete
 	UUID  UUID                         // row created by insert
-	Rows  []map[string]json.RawMessage // rows returned by select; see DecodeRow
+	Rows  []map[string]json.RawMessage // rows returned by select; see decodeRow
 }
 
 // OperationError names the operation for which the server refused a transaction, and the reason. No operation of
@@ -37,8 +37,8 @@ func (e *OperationError) Error() string {
 	return fmt.Sprintf("ovsdb transaction: %s: %s: %s", what, e.Reason, e.Details)
 }
 
-// DecodeRow fills a struct with `ovsdb` tags from a row of a Result.
-func DecodeRow(row map[string]json.RawMessage, into any) error {
+// decodeRow fills a struct with `ovsdb` tags from a row of a Result.
+func decodeRow(row map[string]json.RawMessage, into any) error {
 	value := reflect.ValueOf(into)
 	if value.Kind() != reflect.Pointer || value.IsNil() {
 		return fmt.Errorf("decode row: pointer to a struct expected, not %T", into)
@@ -52,7 +52,7 @@ func DecodeRow(row map[string]json.RawMessage, into any) error {
 
 // Transact runs the operations as one transaction. Either all of them take effect and there is a result for each,
 // or none does and an error is returned; if the connection breaks meanwhile, it is unknown which.
-func (c *Conn) Transact(ctx context.Context, database string, ops ...Operation) ([]Result, error) {
+func (c *connection) Transact(ctx context.Context, database string, ops ...Operation) ([]Result, error) {
 	params := make([]any, 0, len(ops)+1)
 	params = append(params, database)
 	for _, op := range ops {

@@ -66,7 +66,11 @@ const (
 
 // Registers lists them for dumps and documentation.
 func Registers() []Register {
-	return []Register{regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers, regTracked, regOuter, regEpoch, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass, regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch}
+	return []Register{
+		regOrigin, regRouted, regIsRouter, regFlooded, regTooBig, regAffinity, regSrcTiers, regDstTiers,
+		regTracked, regOuter, regEpoch, regReason, regSrcGroup, regDstGroup, regVRF, regSrcClass,
+		regNetwork, regDstNet, regOut, regNextHop, regDstClass, regDstMAC, regScratch,
+	}
 }
 
 // is matches a value of the register.

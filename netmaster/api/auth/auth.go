@@ -45,83 +45,73 @@ type Caller struct {
 	flaw   error  // why its credentials are invalid
 	source string // source address
 	via    string // netmaster that forwards the request, and was believed who the client is; empty: none
-	id     string // of the request in the audit log
-	need   Need   // right that the route needs
-	// routed reports whether the path belongs to a route.
-	routed bool
 	now    func() time.Time
+	closed atomic.Bool // the cluster was enforced meanwhile
 
-	exceeds error                  // the request exceeds a limit of its client; nil: it does not
-	about   string                 // subject of the request that its path does not name
-	tenant  string                 // tenant of the request, if its route does not name it
-	objects []string               // objects of the request, and what was done with them
-	proven  bool                   // it has presented a secret, such as that of a join token or a key, though no identity follows from that
-	failed  error                  // error of a refused request
-	begun   bool                   // the audit log has a line about its begin
-	closed  atomic.Bool            // the cluster was enforced meanwhile
-	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
-	request string                 // method and route, for reports
-	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
-	exposed atomic.Pointer[string] // description of the secret that it had in plain text
+	routed  bool   // the path belongs to a route
+	need    Need   // right that the route needs
+	request string // method and route, for reports
+
+	notes
 }
 
 // Mode returns the security mode in which the request was admitted.
-func (q *Caller) Mode() mastercfg.SecurityMode {
-	if q == nil {
+func (c *Caller) Mode() mastercfg.SecurityMode {
+	if c == nil {
 		return mastercfg.SecurityOpen
 	}
-	return q.mode
+	return c.mode
 }
 
 type callerKey struct{}
 
 // CallerFrom returns the caller in a request's context; nil: none.
 func CallerFrom(ctx context.Context) *Caller {
-	q, _ := ctx.Value(callerKey{}).(*Caller)
-	return q
+	caller, _ := ctx.Value(callerKey{}).(*Caller)
+	return caller
 }
 
 // Judge returns an error if the caller lacks a right in this state.
-func (q *Caller) Judge(r ledger.Reader, n Need) error {
-	if q == nil || n.Area == rights.Public {
+func (c *Caller) Judge(r ledger.Reader, n Need) error {
+	if c == nil || n.Area == rights.Public {
 		return nil
 	}
-	err := q.refusal(r, n)
+	err := c.refusal(r, n)
 	if _, isDenial := rest.Denied(err); !isDenial || n.Area == rights.Access { // rights are enforced earlier than the rest
 		return err
 	}
-	if enforced, failed := q.enforced(r); enforced || failed != nil {
+	if enforced, failed := c.enforced(r); enforced || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	q.note(err)
+	c.note(err)
 	return nil
 }
 
 // enforced reports whether the cluster is enforced in this state, or was when it admitted the request: one that began
 // before, and takes long to send its body, or to answer, must not go on as if nobody was refused.
-func (q *Caller) enforced(r ledger.Reader) (bool, error) {
-	if q.mode == mastercfg.SecurityEnforced {
+func (c *Caller) enforced(r ledger.Reader) (bool, error) {
+	if c.mode == mastercfg.SecurityEnforced {
 		return true, nil
 	}
 	mode, err := access.ModeOf(r)
 	if mode == mastercfg.SecurityEnforced {
-		q.closed.Store(true)
+		c.closed.Store(true)
 	}
 	return mode == mastercfg.SecurityEnforced, err
 }
 
-func (q *Caller) note(refusal error) {
+func (c *Caller) note(refusal error) {
 	why := refusal.Error()
-	q.refused.CompareAndSwap(nil, &why)
+	c.refused.CompareAndSwap(nil, &why)
 }
 
 // enforcedRefusal returns why an enforced cluster would have refused the request; empty: it would not.
-func (q *Caller) enforcedRefusal(r *http.Request) string {
-	switch why := q.refused.Load(); {
-	case q.mode != mastercfg.SecurityPermissive:
+func (c *Caller) enforcedRefusal(r *http.Request) string {
+	switch why := c.refused.Load(); {
+	case c.mode != mastercfg.SecurityPermissive:
 		return ""
-	case q.exposed.Load() != nil:
-		return *q.exposed.Load()
+	case c.exposed.Load() != nil:
+		return *c.exposed.Load()
 	case why != nil:
 		return *why
 	case rest.IsPlain(r):
@@ -131,75 +121,75 @@ func (q *Caller) enforcedRefusal(r *http.Request) string {
 }
 
 // Require replaces the right that the request needs; later checks use the new one.
-func (q *Caller) Require(n Need) { q.need = n }
+func (c *Caller) Require(n Need) { c.need = n }
 
 // Flaw returns why the caller's credentials are invalid; nil: they are not.
-func (q *Caller) Flaw() error { return q.flaw }
+func (c *Caller) Flaw() error { return c.flaw }
 
 // SetSubject sets, for the audit log, the subject of the request that its path does not name, such as the
 // account of a login. It must not contain a secret.
-func (q *Caller) SetSubject(about string) {
-	if q != nil {
-		q.about = about
+func (c *Caller) SetSubject(about string) {
+	if c != nil {
+		c.about = about
 	}
 }
 
 // SetProvenSubject is SetSubject for a node or netmaster that has proved the secret or the key with which it
 // asks to join. A later failure is audited as a refusal of this one, and not of an unknown client.
-func (q *Caller) SetProvenSubject(about string) {
-	if q != nil {
-		q.about, q.proven = about, true
+func (c *Caller) SetProvenSubject(about string) {
+	if c != nil {
+		c.about, c.proven = about, true
 	}
 }
 
 // SetTenant sets the tenant of the request for the audit log.
-func (q *Caller) SetTenant(tenant string) {
-	if q != nil && tenant != rights.Everywhere {
-		q.tenant = tenant
+func (c *Caller) SetTenant(tenant string) {
+	if c != nil && tenant != rights.Everywhere {
+		c.tenant = tenant
 	}
 }
 
 // Names sets, for the audit log, the objects of the request, or what was done with them.
-func (q *Caller) Names(objects []string) {
-	if q != nil {
-		q.objects = objects
+func (c *Caller) Names(objects []string) {
+	if c != nil {
+		c.objects = objects
 	}
 }
 
 // Failed sets the error of a refused request.
-func (q *Caller) Failed(err error) {
-	if q != nil {
-		q.failed = err
+func (c *Caller) Failed(err error) {
+	if c != nil {
+		c.failed = err
 	}
 }
 
 // Exposes records that the request had a secret that others could read, in words.
-func (q *Caller) Exposes(why string) { q.exposed.Store(&why) }
+func (c *Caller) Exposes(why string) { c.exposed.Store(&why) }
 
 // Still fails if the caller has lost the right that it was admitted for.
-func (q *Caller) Still(r ledger.Reader) error {
-	if q == nil {
+func (c *Caller) Still(r ledger.Reader) error {
+	if c == nil {
 		return nil
 	}
-	return q.Judge(r, q.need)
+	return c.Judge(r, c.need)
 }
 
 // Rights returns the rights of the caller in this state. It fails if its credentials are invalid, or if the netmaster
 // that has forwarded the request was removed: a watch outlasts the checks of connections.
-func (q *Caller) Rights(r ledger.Reader) (rights.Set, error) {
-	if q.flaw != nil {
-		return nil, q.flaw
+func (c *Caller) Rights(r ledger.Reader) (rights.Set, error) {
+	if c.flaw != nil {
+		return nil, c.flaw
 	}
-	if q.via != "" {
-		if err := access.StillNetmaster(r, q.via); err != nil {
+	if c.via != "" {
+		if err := access.StillNetmaster(r, c.via); err != nil {
 			return nil, err
 		}
 	}
-	return access.Rights(r, q.Who, q.now())
+	return access.Rights(r, c.Who, c.now())
 }
 
-func (q *Caller) refusal(r ledger.Reader, n Need) error {
-	set, err := q.Rights(r)
+func (c *Caller) refusal(r ledger.Reader, n Need) error {
+	set, err := c.Rights(r)
 	if err != nil || set.May(n.Verb, n.Area, n.Tenant) {
 		return err
 	}
@@ -210,18 +200,18 @@ func (q *Caller) refusal(r ledger.Reader, n Need) error {
 	if n.Tenant != "" {
 		where = " of tenant " + n.Tenant
 	}
-	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", q.Who, what, n.Area, where, set), Status: http.StatusForbidden}
+	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", c.Who, what, n.Area, where, set), Status: http.StatusForbidden}
 }
 
 // Visible returns the tenants in which the caller may read an area. all: every tenant.
-func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
-	if q == nil {
+func (c *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
+	if c == nil {
 		return nil, true, nil
 	}
-	if enforced, err := q.enforced(r); err != nil || !enforced {
+	if enforced, err := c.enforced(r); err != nil || !enforced {
 		return nil, err == nil, err
 	}
-	set, err := q.Rights(r)
+	set, err := c.Rights(r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -230,18 +220,18 @@ func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, a
 }
 
 // Sees returns whether the caller may read the run time of a tenant.
-func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
-	tenants, all, err := q.Visible(r, rights.RunTime)
+func (c *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
+	tenants, all, err := c.Visible(r, rights.RunTime)
 	return func(tenant string) bool { return all || slices.Contains(tenants, tenant) }, err
 }
 
 // May reports whether the caller may receive a part of an answer.
-func (q *Caller) May(r ledger.Reader, n Need) bool {
-	if q == nil {
+func (c *Caller) May(r ledger.Reader, n Need) bool {
+	if c == nil {
 		return true
 	}
-	enforced, err := q.enforced(r)
-	return err == nil && (!enforced || q.refusal(r, n) == nil)
+	enforced, err := c.enforced(r)
+	return err == nil && (!enforced || c.refusal(r, n) == nil)
 }
 
 // NeedOf returns the right that a verb needs on an object of a kind or, without a key, on the kind. A list of

@@ -43,15 +43,15 @@ func New(config Config) *Entrance {
 
 // Enter authenticates a request and puts its caller into the context; an open cluster has no callers.
 func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
-	var q *Caller
+	var caller *Caller
 	err := e.config.View(func(reader ledger.Reader) (err error) {
-		q, err = e.callerOf(r, reader)
+		caller, err = e.callerOf(r, reader)
 		return err
 	})
-	if q == nil || err != nil {
+	if caller == nil || err != nil {
 		return r, err
 	}
-	return r.WithContext(context.WithValue(identity.With(r.Context(), q.Who), callerKey{}, q)), nil
+	return r.WithContext(context.WithValue(identity.With(r.Context(), caller.Who), callerKey{}, caller)), nil
 }
 
 // callerOf returns the caller of a request; nil in an open cluster. If its credentials are refused, the refusal is the
@@ -61,49 +61,49 @@ func (e *Entrance) callerOf(r *http.Request, reader ledger.Reader) (*Caller, err
 	if err != nil || mode == mastercfg.SecurityOpen {
 		return nil, err
 	}
-	q := &Caller{mode: mode, source: rest.SourceOf(r), via: rest.Forwarder(r), id: rand.Text(), now: e.config.Now}
-	if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
+	caller := &Caller{mode: mode, source: rest.SourceOf(r), via: rest.Forwarder(r), now: e.config.Now, notes: notes{id: rand.Text()}}
+	if caller.Who, err = shownBy(r, reader); err == nil && (caller.Who.Kind == identity.User || caller.Who.Kind == identity.Token) {
 		// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
-		if _, err = access.Rights(reader, q.Who, q.now()); err != nil {
-			q.Who = identity.Identity{}
+		if _, err = access.Rights(reader, caller.Who, caller.now()); err != nil {
+			caller.Who = identity.Identity{}
 		}
 	}
 	if err == nil {
-		return q, nil
+		return caller, nil
 	}
 	var isDenial bool
-	if q.flaw, isDenial = rest.Denied(err); !isDenial {
+	if caller.flaw, isDenial = rest.Denied(err); !isDenial {
 		return nil, err
 	}
-	return q, nil
+	return caller, nil
 }
 
 // Admit refuses a request whose client lacks the right that the route needs, or exceeds a limit. request is its
 // name in reports. Later checks use the same right.
 func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error {
-	q := CallerFrom(ctx)
-	if q == nil {
+	caller := CallerFrom(ctx)
+	if caller == nil {
 		return nil
 	}
-	q.need, q.routed, q.request = needs, true, request
-	if err := e.waitForLimits(ctx, q); err != nil {
+	caller.need, caller.routed, caller.request = needs, true, request
+	if err := e.waitForLimits(ctx, caller); err != nil {
 		return err
 	}
-	return e.config.View(q.Still)
+	return e.config.View(caller.Still)
 }
 
 // Noting returns a writer that records the answer; done writes it to the audit log, if it is to be audited.
 func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.ResponseWriter, done func()) {
-	q := CallerFrom(r.Context())
-	if q == nil {
+	caller := CallerFrom(r.Context())
+	if caller == nil {
 		return w, func() {}
 	}
 	said := &answered{ResponseWriter: w}
-	return said, func() { e.audit(q, r, said.status, said.revision()) }
+	return said, func() { e.audit(caller, r, said.status, said.revision()) }
 }
 
 // NoteOpen audits a request to an open cluster, which authenticates no client: the one that closes it.
 func (e *Entrance) NoteOpen(r *http.Request, area rights.Area, status int, revision int64) {
-	q := &Caller{Who: identity.From(r.Context()), routed: true, need: Need{Verb: rights.Change, Area: area}}
-	e.audit(q, r, status, revision)
+	caller := &Caller{Who: identity.From(r.Context()), routed: true, need: Need{Verb: rights.Change, Area: area}}
+	e.audit(caller, r, status, revision)
 }

@@ -33,14 +33,14 @@ func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error
 
 // withDecision wraps a plan so that it records in the caller whether the plan was accepted.
 func withDecision(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := CallerFrom(ctx)
-	if q == nil {
+	caller := CallerFrom(ctx)
+	if caller == nil {
 		return plan
 	}
 	return func(tx *ledger.Tx) error {
 		err := plan(tx)
 		if err == nil {
-			q.planned.Store(true)
+			caller.planned.Store(true)
 		}
 		return err
 	}
@@ -48,15 +48,15 @@ func withDecision(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger
 
 // first wraps a plan so that it checks the caller's right first.
 func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := CallerFrom(ctx)
-	if q == nil {
+	caller := CallerFrom(ctx)
+	if caller == nil {
 		return plan
 	}
 	return func(tx *ledger.Tx) error {
-		if err := q.Still(tx); err != nil {
+		if err := caller.Still(tx); err != nil {
 			return err
 		}
-		if _, err := q.enforced(tx); err != nil { // for refuse
+		if _, err := caller.enforced(tx); err != nil { // for refuse
 			return err
 		}
 		return plan(tx)

@@ -39,29 +39,29 @@ func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 // client returns the name under which a request is counted: the identity, or the address without one. bounded
 // is false for clients without limits. Nodes are counted by their keys: whoever still has a key that was revoked
 // must not use up what the node with this name has.
-func (q *Caller) client() (name string, bounded bool) {
-	switch q.Who.Kind {
+func (c *Caller) client() (name string, bounded bool) {
+	switch c.Who.Kind {
 	case identity.Root, identity.Master:
 		return "", false
 	case identity.Nobody:
-		return "nobody at " + accounts.Source(q.source), true
+		return "nobody at " + accounts.Source(c.source), true
 	case identity.Node:
-		return q.Who.String() + " with key " + q.Who.KeyHash, true
+		return c.Who.String() + " with key " + c.Who.KeyHash, true
 	}
-	return q.Who.String(), true
+	return c.Who.String(), true
 }
 
 // waitForLimits waits until the limits permit a request, if that is soon; otherwise it returns an error.
-func (e *Entrance) waitForLimits(ctx context.Context, q *Caller) error {
-	client, bounded := q.client()
+func (e *Entrance) waitForLimits(ctx context.Context, caller *Caller) error {
+	client, bounded := caller.client()
 	if !bounded {
 		return nil
 	}
 	wait, ok := e.limiter.Request(client, e.config.Now())
 	if !ok {
-		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(e.limits.Rate))
+		return caller.excess("%s has sent more than %g requests a second: try again later", client, float64(e.limits.Rate))
 	}
-	if wait == 0 || q.limitsOnlyNoted() {
+	if wait == 0 || caller.limitsOnlyNoted() {
 		return nil
 	}
 	timer := time.NewTimer(wait)
@@ -80,18 +80,18 @@ var lasting = map[ratelimit.Lasting]string{ratelimit.Watch: "watches", ratelimit
 // Take counts a request that takes long, until release is called; it fails if the client has too many.
 func (e *Entrance) Take(ctx context.Context, kind ratelimit.Lasting) (release func(), err error) {
 	nothing := func() {}
-	q := CallerFrom(ctx)
-	if q == nil {
+	caller := CallerFrom(ctx)
+	if caller == nil {
 		return nothing, nil
 	}
-	client, bounded := q.client()
+	client, bounded := caller.client()
 	if !bounded {
 		return nothing, nil
 	}
 	if release, ok := e.limiter.Take(client, kind, e.config.Now()); ok {
 		return release, nil
 	}
-	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, e.limits.Most[kind], lasting[kind])
+	return nothing, caller.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, e.limits.Most[kind], lasting[kind])
 }
 
 // LongAnswer returns the function that counts a long answer.
@@ -110,14 +110,14 @@ func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 // enough for several answers of a large cluster. It is a quarter and not half, because a client can use three
 // addresses: its own, and those of two followers.
 func BudgetKey(r *http.Request) string {
-	q := CallerFrom(r.Context())
-	if q == nil { // the cluster is open
-		q = &Caller{Who: identity.From(r.Context()), source: rest.SourceOf(r)}
-		if rest.Forwarded(r, q.Who) {
-			q.Who = identity.Identity{}
+	caller := CallerFrom(r.Context())
+	if caller == nil { // the cluster is open
+		caller = &Caller{Who: identity.From(r.Context()), source: rest.SourceOf(r)}
+		if rest.Forwarded(r, caller.Who) {
+			caller.Who = identity.Identity{}
 		}
 	}
-	client, bounded := q.client()
+	client, bounded := caller.client()
 	if !bounded || rest.OfThisMachine(r) {
 		return ""
 	}
@@ -125,16 +125,16 @@ func BudgetKey(r *http.Request) string {
 }
 
 // limitsOnlyNoted reports whether requests beyond the limits are served and only recorded.
-func (q *Caller) limitsOnlyNoted() bool { return q.mode != mastercfg.SecurityEnforced }
+func (c *Caller) limitsOnlyNoted() bool { return c.mode != mastercfg.SecurityEnforced }
 
 // excess refuses a request that exceeds a limit of its client; in a permissive cluster it only records that.
 // The status is 429 for clients that accept application/problem+json, and 500 for others.
-func (q *Caller) excess(format string, args ...any) error {
+func (c *Caller) excess(format string, args ...any) error {
 	err := rest.WithStatus(http.StatusTooManyRequests, fault.New(fault.Unavailable, format, args...))
-	if q.limitsOnlyNoted() {
-		q.note(err)
+	if c.limitsOnlyNoted() {
+		c.note(err)
 		return nil
 	}
-	q.exceeds = err
+	c.exceeds = err
 	return err
 }

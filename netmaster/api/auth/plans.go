@@ -15,11 +15,11 @@ import (
 // The checks of callers in plans of objects: the methods of
 // objects.Caller. A permissive cluster only records refusals.
 
-func (q *Caller) String() string { return q.Who.String() }
+func (c *Caller) String() string { return c.Who.String() }
 
 // OfTenants reports whether the caller may change objects of tenants only.
-func (q *Caller) OfTenants(r ledger.Reader) (bool, error) {
-	set, err := access.Rights(r, q.Who, q.now())
+func (c *Caller) OfTenants(r ledger.Reader) (bool, error) {
+	set, err := access.Rights(r, c.Who, c.now())
 	if errors.Is(err, access.ErrNobody) {
 		return false, nil // the request was authorized by the record, which is gone now
 	}
@@ -27,19 +27,19 @@ func (q *Caller) OfTenants(r ledger.Reader) (bool, error) {
 }
 
 // Deny returns the refusal of something that the caller has no right to.
-func (q *Caller) Deny(format string, args ...any) error {
-	return q.refuse(rest.Denial{Cause: fault.New(fault.Denied, format, args...), Status: http.StatusForbidden})
+func (c *Caller) Deny(format string, args ...any) error {
+	return c.refuse(rest.Denial{Cause: fault.New(fault.Denied, format, args...), Status: http.StatusForbidden})
 }
 
 // Exceed returns the refusal of something that exceeds a bound.
-func (q *Caller) Exceed(format string, args ...any) error {
-	return q.refuse(fault.New(fault.Exhausted, format, args...))
+func (c *Caller) Exceed(format string, args ...any) error {
+	return c.refuse(fault.New(fault.Exhausted, format, args...))
 }
 
 // refuse returns a refusal, or records it in a cluster that is permissive in the plan's state.
-func (q *Caller) refuse(refusal error) error {
-	if q.mode == mastercfg.SecurityPermissive && !q.closed.Load() {
-		q.note(refusal)
+func (c *Caller) refuse(refusal error) error {
+	if c.mode == mastercfg.SecurityPermissive && !c.closed.Load() {
+		c.note(refusal)
 		return nil
 	}
 	return refusal

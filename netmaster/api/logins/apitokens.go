@@ -58,17 +58,19 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
-	auth.CallerFrom(r.Context()).SetSubject(auditTextOfToken(sent.Name, sent.Role, sent.Tenants))
-	life := accounts.DefaultTokenLife
+	caller := auth.CallerFrom(r.Context())
+	caller.SetSubject(auditTextOfToken(sent.Name, sent.Role, sent.Tenants))
+	wanted := access.NewToken{Name: sent.Name, Role: rights.Role(sent.Role), Tenants: sent.Tenants, Life: accounts.DefaultTokenLife}
 	if sent.TTL != "" {
 		var err error
-		if life, err = time.ParseDuration(sent.TTL); err != nil {
+		if wanted.Life, err = time.ParseDuration(sent.TTL); err != nil {
 			return rest.Reply{}, fault.New(fault.Invalid, "token %.64q: ttl %.64q is no duration such as 720h", sent.Name, sent.TTL).WithField("ttl")
 		}
 	}
 	var form tokenForm
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, auth.CallerFrom(r.Context()).Who, l.config.Now())
+		wanted.By = caller.Who
+		made, text, err := access.CreateToken(tx, wanted, l.config.Now())
 		form = formOfToken(made)
 		form.Token = text
 		return err

@@ -45,38 +45,38 @@ func grantOf(b access.Bound) rights.Grant {
 }
 
 // granting fails if the caller may not grant, or revoke, a role. This is enforced in permissive clusters as well.
-func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
-	set, err := q.Rights(r)
+func (l *Logins) granting(caller *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
+	set, err := caller.Rights(r)
 	if err != nil {
 		return err
 	}
 	for _, g := range grants {
 		if !set.MayGrant(g) {
-			return rest.Denial{Cause: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.Who, set), Status: http.StatusForbidden}
+			return rest.Denial{Cause: fault.New(fault.Denied, "%s may not give or take roles: it is %s", caller.Who, set), Status: http.StatusForbidden}
 		}
 	}
 	return nil
 }
 
 // auditGrant adds the granted or removed role, its tenant and its principal to the audit line of the request.
-func auditGrant(q *auth.Caller, g rights.Grant, principal string, local bool) {
+func auditGrant(caller *auth.Caller, g rights.Grant, principal string, local bool) {
 	kind := "group"
 	if local {
 		kind = string(identity.User)
 	}
-	q.SetSubject(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // long names of groups come last, where they are cut
-	q.SetTenant(g.Tenant)
+	caller.SetSubject(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // long names of groups come last, where they are cut
+	caller.SetTenant(g.Tenant)
 }
 
 // listBindings answers the bindings that the caller may revoke.
 func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
-	q := auth.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		all, err := access.Bindings(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		set, err := q.Rights(reader)
+		set, err := caller.Rights(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -90,26 +90,26 @@ func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
 }
 
 func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
-	q := auth.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		b, err := l.bindingAt(q, reader, mux.Vars(r)["id"])
+		b, err := l.bindingAt(caller, reader, mux.Vars(r)["id"])
 		return rest.Reply{Body: formOfBinding(b)}, err
 	}}, nil
 }
 
 // bindingAt returns a binding that the caller may revoke. For
 // callers that are not admins, other bindings do not exist.
-func (l *Logins) bindingAt(q *auth.Caller, r ledger.Reader, id string) (access.Bound, error) {
+func (l *Logins) bindingAt(caller *auth.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {
-		if refused := l.granting(q, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
+		if refused := l.granting(caller, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
 			return b, refused
 		}
 	}
 	if err != nil {
 		return b, err
 	}
-	return b, l.granting(q, r, grantOf(b))
+	return b, l.granting(caller, r, grantOf(b))
 }
 
 func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
@@ -143,14 +143,14 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 }
 
 func (l *Logins) unbind(r *http.Request) (rest.Reply, error) {
-	q := auth.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		b, err := l.bindingAt(q, tx, mux.Vars(r)["id"])
+		b, err := l.bindingAt(caller, tx, mux.Vars(r)["id"])
 		if err != nil {
 			return err
 		}
-		auditGrant(q, grantOf(b), b.Principal, b.Local)
-		return access.Unbind(tx, q.Who, b.ID)
+		auditGrant(caller, grantOf(b), b.Principal, b.Local)
+		return access.Unbind(tx, caller.Who, b.ID)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

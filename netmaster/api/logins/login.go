@@ -132,8 +132,8 @@ func (l *Logins) logout(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }
 
-// caller is the answer of whoami.
-type caller struct {
+// ownIdentity is the answer of whoami.
+type ownIdentity struct {
 	Identity string     `json:"identity"` // as in "user/ann"
 	Mode     string     `json:"mode"`     // of the cluster
 	Roles    rights.Set `json:"roles"`
@@ -141,17 +141,17 @@ type caller struct {
 }
 
 func (l *Logins) whoAmI(r *http.Request) (rest.Reply, error) {
-	q := auth.CallerFrom(r.Context())
-	if flaw := q.Flaw(); flaw != nil {
+	caller := auth.CallerFrom(r.Context())
+	if flaw := caller.Flaw(); flaw != nil {
 		return rest.Reply{}, flaw
 	}
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		set, err := access.Rights(reader, q.Who, l.config.Now())
+		set, err := access.Rights(reader, caller.Who, l.config.Now())
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		answer := caller{Identity: q.Who.String(), Mode: string(q.Mode()), Roles: append(rights.Set{}, set...)}
-		if ends := access.Expires(reader, q.Who); !ends.IsZero() {
+		answer := ownIdentity{Identity: caller.Who.String(), Mode: string(caller.Mode()), Roles: append(rights.Set{}, set...)}
+		if ends := access.Expires(reader, caller.Who); !ends.IsZero() {
 			answer.Expires = &ends
 		}
 		return rest.Reply{Body: answer}, nil

@@ -121,13 +121,13 @@ const maxHumanName = 256
 // rankOfChange returns the place in the hashing queue of a request
 // that sets a password. Root, which is not limited, comes first.
 func (l *Logins) rankOfChange(r *http.Request) int {
-	q := auth.CallerFrom(r.Context())
-	if q.Who.Kind == identity.Root {
+	caller := auth.CallerFrom(r.Context())
+	if caller.Who.Kind == identity.Root {
 		return 0
 	}
-	account := q.Who.Name
-	if q.Who.Kind != identity.User {
-		account = q.Who.String() // a token may have a user's name
+	account := caller.Who.Name
+	if caller.Who.Kind != identity.User {
+		account = caller.Who.String() // a token may have a user's name
 	}
 	return l.guesses.RankOfChange(account, rest.SourceOf(r), l.config.Now())
 }
@@ -135,17 +135,17 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 // userOf returns the user that a request names. Users may read and change their own account, but not whether it
 // may log in.
 func (l *Logins) userOf(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
-	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
+	caller, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false
 	_ = l.config.Ledger.View(func(r ledger.Reader) error { // on errors it counts as another user
-		himself = q.Who.Name == name && access.IsLocal(r, q.Who)
+		himself = caller.Who.Name == name && access.IsLocal(r, caller.Who)
 		return nil
 	})
 	if own && himself {
 		return name, nil
 	}
-	q.Require(auth.Need{Verb: verb, Area: rights.Access})
-	return name, l.config.Ledger.View(q.Still)
+	caller.Require(auth.Need{Verb: verb, Area: rights.Access})
+	return name, l.config.Ledger.View(caller.Still)
 }
 
 func (l *Logins) getUser(r *http.Request) (rest.Reply, error) {
