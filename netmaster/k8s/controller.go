@@ -118,7 +118,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	return c
 }
 
-// Run follows the API server until ctx ends, or that has lost changes which it has reported (restored.go).
+// Run follows the API server until ctx ends, or until the API server has gone back to an earlier state (restored.go).
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

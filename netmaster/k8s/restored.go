@@ -17,7 +17,7 @@ import (
 // restoredEvery is the interval of checks whether the API server was restored.
 const restoredEvery = 30 * time.Second
 
-// endRestored ends a term's work with the reason when the API server has gone back: it begins again with new lists.
+// endRestored ends Run with the reason when the API server has gone back. Another controller begins with new lists.
 func (c *Controller) endRestored(ctx context.Context, end context.CancelCauseFunc) {
 	for pause(ctx, cmp.Or(c.cfg.RestoredEvery, restoredEvery)) == nil {
 		if err := c.checkRestored(ctx); err != nil {
@@ -27,7 +27,9 @@ func (c *Controller) endRestored(ctx context.Context, end context.CancelCauseFun
 	}
 }
 
-// checkRestored returns an error if the API server has a lower resource version than the informer of pods has seen.
+// checkRestored returns an error if the API server has a lower resource version than the informer of pods has seen. Pods
+// stand for all kinds: versions of different kinds cannot be compared, as each may be in a store of its own, and bookmarks
+// bring that of pods to within some minutes of the present one. A backup that is newer may not be noticed.
 // Lists without a version are of the present state, whichever of several API servers answers.
 func (c *Controller) checkRestored(ctx context.Context) error {
 	seen := c.informers.Core().V1().Pods().Informer().LastSyncResourceVersion() // before the list, which is later then
