@@ -80,13 +80,15 @@ func (s *story) leaveKubeProxy(mode string) {
 		to   string
 		how  []string
 	}
+	steady := []string{"-interval", "3ms"}           // a third of what fills two processors: the API server needs some
+	overTCP := append([]string{"-tcp"}, steady...)
 	fresh := []string{"-fresh", "-interval", "10ms"} // each datagram in a flow of its own
 	streamsTo := func(name string) []stream {
 		at, connection, byNode, connectionByNode := s.echo(name, node.MgmtIP)
 		return []stream{
-			{pod, client.Run, at, nil}, {pod, client.Run, at, fresh}, {pod, client.Run, connection, []string{"-tcp"}},
-			{process, node.Run, at, nil}, {process, node.Run, at, fresh}, {process, node.Run, connection, []string{"-tcp"}},
-			{comer, far.Run, byNode, nil}, {comer, far.Run, byNode, fresh}, {comer, far.Run, connectionByNode, []string{"-tcp"}},
+			{pod, client.Run, at, steady}, {pod, client.Run, at, fresh}, {pod, client.Run, connection, overTCP},
+			{process, node.Run, at, steady}, {process, node.Run, at, fresh}, {process, node.Run, connection, overTCP},
+			{comer, far.Run, byNode, steady}, {comer, far.Run, byNode, fresh}, {comer, far.Run, connectionByNode, overTCP},
 		}
 	}
 	answers := func(all []stream) {
