@@ -80,7 +80,7 @@ func (s *story) leaveKubeProxy(mode string) {
 		to   string
 		how  []string
 	}
-	steady := []string{"-interval", "3ms"}           // a third of what fills two processors: the API server needs some
+	steady := []string{"-interval", "3ms"} // a third of what fills two processors: the API server needs some
 	overTCP := append([]string{"-tcp"}, steady...)
 	fresh := []string{"-fresh", "-interval", "10ms"} // each datagram in a flow of its own
 	streamsTo := func(name string) []stream {
