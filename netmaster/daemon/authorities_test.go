@@ -241,6 +241,39 @@ func TestACertificateOfOnesOwnIsShownForItsName(t *testing.T) {
 	}
 }
 
+// A certificate that an operator's CA has signed is refused for what is wrong with it, not for its CA.
+func TestACertificateOfTheOperatorsCAIsRefusedForWhatIsWrongWithIt(t *testing.T) {
+	_, p := served(t)
+	operators, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := owncert.Files{ClientCA: filepath.Join(t.TempDir(), "users-ca.crt")}
+	if err := os.WriteFile(files.ClientCA, pki.EncodeCertificates(operators[pki.Client].Bundle()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	beside, err := newCertificates(Security{Own: files}, testkit.Quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.own = beside.own
+	who, client, later := identity.Identity{Kind: identity.User, Name: "alice"}, x509.ExtKeyUsageClientAuth, time.Now().AddDate(5, 0, 0)
+	for name, try := range map[string]struct {
+		shown tls.Certificate
+		at    time.Time
+		want  string
+	}{
+		"in no line":                 {certificate(t, operators[pki.Client], who, client, time.Now()), time.Now(), "no line of --client-cert-map has key:"},
+		"of another of its CAs":      {certificate(t, operators[pki.API], who, client, time.Now()), time.Now(), "not signed by an authority"},
+		"of the cluster, for others": {certificate(t, p.authorities()[pki.Client], who, x509.ExtKeyUsageServerAuth, time.Now()), time.Now(), "usage"},
+		"of the operator, expired":   {certificate(t, operators[pki.Client], who, client, time.Now()), later, "expired"},
+	} {
+		if got, err := p.Verify([]*x509.Certificate{try.shown.Leaf}, try.at); err == nil || !strings.Contains(err.Error(), try.want) {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, try.want)
+		}
+	}
+}
+
 // An agent is known by the name in its certificate, wherever it is; neither another node nor
 // a netmaster answers in its place.
 func TestAnAgentIsKnownByItsName(t *testing.T) {

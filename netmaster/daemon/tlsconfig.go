@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,8 +27,9 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
 	who, err := trust.Verify(chain, now)
 	if err != nil && c.own.Trusts() {
-		if who, err := c.own.Verify(all.Cluster(), chain, now); err == nil {
-			return who, nil
+		// What is not of the cluster's own CAs is judged, and refused, by what the operator's say.
+		if user, why := c.own.Verify(all.Cluster(), chain, now); why == nil || errors.Is(err, pki.ErrForeign) {
+			return user, why
 		}
 	}
 	who.Issued = err == nil && who.Kind == identity.User

@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -164,7 +165,10 @@ func (c *Certs) Verify(cluster string, chain []*x509.Certificate, now time.Time)
 		return identity.Identity{Kind: identity.User, Name: name, KeyHash: pki.KeyHash(chain[0])}, nil
 	}
 	who, err := trust.Verify(chain, now)
-	if err == nil && who.Kind != identity.User {
+	switch {
+	case err != nil:
+		err = fault.New(fault.Unauthenticated, "%w; no line of --client-cert-map has %s%s or %s", err, keyPrefix, pki.KeyHash(chain[0]), strings.Join(subjects(chain[0]), " or "))
+	case who.Kind != identity.User:
 		err = fault.New(fault.Unauthenticated, "certificate: %s has not joined: certificates of nodes and netmasters are those of the cluster's own authorities", who)
 	}
 	return who, err

@@ -180,6 +180,7 @@ func TestUsersOfAnAuthorityOfOnesOwn(t *testing.T) {
 		"by its key":             {byKey, "user/bob"},
 		"by its URI":             {leaf(by, "x", "contiv://c1/user/carol", client), "user/carol"},
 		"the common name only":   {leaf(by, "carol", "", client), "0 names"},
+		"in no line":             {leaf(by, "dave", "", client), "no line of --client-cert-map has key:"},
 		"another cluster":        {leaf(by, "x", "contiv://c2/user/carol", client), "belongs to cluster c2"},
 		"a node":                 {leaf(by, "x", "contiv://c1/node/h1", client), "has not joined"},
 		"a netmaster":            {leaf(by, "x", "contiv://c1/master/m1", client), "has not joined"},

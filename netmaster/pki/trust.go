@@ -94,6 +94,9 @@ func (t Trust) named(leaf *x509.Certificate) (identity.Identity, error) {
 	return who, nil
 }
 
+// ErrForeign is in errors about a certificate that another CA has signed.
+var ErrForeign = errors.New("it was not signed by an authority of this cluster")
+
 // plain explains the most common reasons in plain words.
 func plain(err error, now time.Time) error {
 	var invalid x509.CertificateInvalidError
@@ -104,7 +107,7 @@ func plain(err error, now time.Time) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fault.New(fault.Unauthenticated, "it expired at %s, and it is %s", invalid.Cert.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case errors.As(err, &unknown):
-		return errors.New("it was not signed by an authority of this cluster")
+		return ErrForeign
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "x509: "))
 }
