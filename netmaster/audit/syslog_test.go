@@ -354,8 +354,8 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 	}
 }
 
-// Long lines take no more memory than there is room for, while they wait and while they are kept.
-func TestLongLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
+// Lines that are long take no more memory than there is room for, while they wait and while they are kept.
+func TestLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
 	go func() { _, _ = io.Copy(io.Discard, there) }()
