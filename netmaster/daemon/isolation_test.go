@@ -63,7 +63,7 @@ type tenancy struct {
 	masters []*mortal
 	seen    []sight
 	ends    []ending
-	removed map[string][]time.Time // by user: when a role was removed
+	removed map[string][]removal // by user
 }
 
 // sight is an answer, or a line of a watch, or a write: possible only with a right in a tenant at some revision.
@@ -78,9 +78,12 @@ const administers = " tenant-admin"
 
 // ending is a watch of a user, which was quick to end or was not.
 type ending struct {
-	user       string
+	user, at   string // at which netmaster
 	began, end time.Time
 }
+
+// removal is that of a role. A watch that began meanwhile may have begun without the role, and need not end.
+type removal struct{ asked, done time.Time }
 
 func isolated(t *testing.T, tenants, users, operations, leaders int, within time.Duration) {
 	db := storetest.Open(t)
@@ -88,7 +91,7 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &tenancy{T: t, store: store, dir: t.TempDir(), stop: make(chan struct{}), removed: map[string][]time.Time{}}
+	c := &tenancy{T: t, store: store, dir: t.TempDir(), stop: make(chan struct{}), removed: map[string][]removal{}}
 	for range 2 {
 		c.start()
 	}
@@ -181,7 +184,7 @@ func (c *tenancy) killLeader() {
 		c.Error("the leader has given back its lease before it was killed")
 	}
 	c.start()
-	c.Logf("%s was killed, and %s later another one led", old.Name, time.Since(killed).Round(time.Millisecond))
+	c.Logf("%s, the leader at %s, was killed at %s, and %s later another one led", old.Name, old.Addr, killed.Format(time.StampMilli), time.Since(killed).Round(time.Millisecond))
 }
 
 // base returns the URL of some netmaster.
@@ -347,8 +350,8 @@ func (c *tenancy) watch(client *http.Client, user string) {
 }
 
 func (c *tenancy) watchOnce(client *http.Client, user string) {
-	from := c.published()
-	req, err := http.NewRequestWithContext(c.Context(), "GET", c.base()+"/api/v1/endpointGroups/?watch=true", nil)
+	from, at := c.published(), c.base()
+	req, err := http.NewRequestWithContext(c.Context(), "GET", at+"/api/v1/endpointGroups/?watch=true", nil)
 	if err != nil {
 		c.Error(err)
 		return
@@ -390,7 +393,7 @@ func (c *tenancy) watchOnce(client *http.Client, user string) {
 	}
 	c.mu.Lock() // also of one that we have ended ourselves
 	defer c.mu.Unlock()
-	c.ends = append(c.ends, ending{user, began, time.Now()})
+	c.ends = append(c.ends, ending{user, at, began, time.Now()})
 }
 
 // rebindEvery is the time between two changes of roles.
@@ -412,11 +415,12 @@ func (c *tenancy) rebind() {
 		role := []string{"viewer", "ops"}[random.IntN(2)]
 		const path = logins.AuthPath + "/authorizations/"
 		if id, has := given[user+" "+tenant]; has {
+			asked := time.Now()
 			code, _, _, err := c.ask(c.rooted(), "http://localhost", "DELETE", path+id+"/", "")
 			if err == nil && (code == http.StatusNoContent || code == http.StatusOK || code == http.StatusNotFound) {
 				delete(given, user+" "+tenant)
 				c.mu.Lock()
-				c.removed[user] = append(c.removed[user], time.Now())
+				c.removed[user] = append(c.removed[user], removal{asked, time.Now()})
 				c.mu.Unlock()
 			}
 			continue
