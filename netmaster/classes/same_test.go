@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -73,8 +74,9 @@ func TestALabelThatChangesBetweenEnginesHasConnectionsJudgedAnew(t *testing.T) {
 		}
 		b.write(e)
 		before, changes := u.admitted(b), u.rand.IntN(3)
-		for key, p := range u.pods {
+		for _, key := range slices.Sorted(maps.Keys(u.pods)) { // the same ones each time
 			if changes > 0 {
+				p := u.pods[key]
 				p.Labels = u.labels()
 				u.pods[key] = p
 				changes--
