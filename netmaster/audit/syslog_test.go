@@ -331,17 +331,26 @@ func TestNoLineIsLostWhenAServerOfSyslogIsAwayForLong(t *testing.T) {
 	}
 }
 
-// What is dropped, as too many messages were written into a connection that broke soon, is counted.
-func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testing.T) {
-	here, there := net.Pipe()
-	defer there.Close()
-	go func() { _, _ = io.Copy(io.Discard, there) }()
+// copied returns the copy of a log that does not run. connect connects it to a server that reads everything.
+func copied(t *testing.T) (s *syslog, connect func()) {
+	t.Helper()
 	l := New("x", testkit.Quiet())
 	if err := l.SendTo("tcp://192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	s := l.copies[0]
-	s.conn, s.since = here, time.Now()
+	s = l.copies[0]
+	return s, func() {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		s.conn, s.since = here, time.Now()
+	}
+}
+
+// What is dropped, as too many messages were written into a connection that broke soon, is counted.
+func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testing.T) {
+	s, connect := copied(t)
+	connect()
 	const more = 3
 	for range waiting + more {
 		if err := s.send(t.Context(), []byte("x")); err != nil {
@@ -356,14 +365,8 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 
 // Lines that are long take no more memory than there is room for, while they wait and while they are kept.
 func TestLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
-	here, there := net.Pipe()
-	defer there.Close()
-	go func() { _, _ = io.Copy(io.Discard, there) }()
-	l := New("x", testkit.Quiet())
-	if err := l.SendTo("tcp://192.0.2.1"); err != nil {
-		t.Fatal(err)
-	}
-	s, line := l.copies[0], make([]byte, longest)
+	s, connect := copied(t)
+	line := make([]byte, longest)
 	const more, lines = 3, room / longest
 	for range lines + more {
 		s.add(time.Now(), line)
@@ -372,7 +375,7 @@ func TestLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
 		t.Errorf("%d are lost, %d wait", n, len(s.waiting))
 	}
 	waited, lost := len(s.waiting), s.lost.Load()
-	s.conn, s.since = here, time.Now()
+	connect()
 	for len(s.waiting) > 0 {
 		if err := s.send(t.Context(), s.taken(<-s.waiting)); err != nil {
 			t.Fatal(err)
