@@ -14,8 +14,10 @@ import (
 // a watch from a later version and sends nothing until it has reached that: informers would miss all changes, for as
 // long as the cluster needs to make as many, and keep what the backup lacks. A list tells the present version.
 
-// restoredEvery is the interval of checks whether the API server was restored.
-const restoredEvery = 30 * time.Second
+const (
+	restoredEvery  = 30 * time.Second // default interval of checks whether the API server was restored
+	restoredAnswer = 10 * time.Second // time limit of an answer
+)
 
 // endRestored ends Run with the reason when the API server has gone back. Another controller begins with new lists.
 func (c *Controller) endRestored(ctx context.Context, end context.CancelCauseFunc) {
@@ -44,6 +46,3 @@ func (c *Controller) checkRestored(ctx context.Context) error {
 	}
 	return fmt.Errorf("kubernetes: the API server has gone back from resource version %s to %s, as by a restored backup: everything is listed again", seen, list.ResourceVersion)
 }
-
-// restoredAnswer is the time limit of an answer.
-const restoredAnswer = 10 * time.Second
