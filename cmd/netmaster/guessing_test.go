@@ -18,26 +18,26 @@ import (
 )
 
 func TestWhoGuessesPasswordsHarmsNobody(t *testing.T) {
-	guessed(t, 50, 200)
+	guessed(t, guesses{Sources: 50, Count: 200}, false) // beside other tests
 }
 
 // 20,000 guesses in a minute. The waiting time of legitimate users is logged without a limit: on two processors
 // that is the hash in progress, and whatever else the machine does.
 func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 	testkit.TakesLong(t)
-	guessed(t, 50, 20_000)
+	guessed(t, guesses{Sources: 50, Count: 20_000}, true)
 }
 
 // perSecond is the rate of guesses, of all sources together.
 const perSecond = 334
 
-// guessed has sources guess so often, while users who have logged in before, one of them the victim, and root send
-// requests.
-func guessed(t *testing.T, sources, count int) {
+// guessed has guesses sent, while users who have logged in before, one of them the victim, and root send requests.
+func guessed(t *testing.T, wrong guesses, yields bool) {
 	c := closed(t)
+	wrong.Address, wrong.CA, wrong.Rate = c.addr, c.ca, perSecond
 	victim, other := c.user("victim"), c.user("other")
 	calm := func() time.Duration {
-		over, cancel := context.WithTimeout(t.Context(), min(20*time.Second, time.Duration(count)*time.Second/perSecond))
+		over, cancel := context.WithTimeout(t.Context(), min(20*time.Second, time.Duration(wrong.Count)*time.Second/perSecond))
 		defer cancel()
 		return c.entitled(over, victim, other)
 	}
@@ -50,7 +50,7 @@ func guessed(t *testing.T, sources, count int) {
 	began := time.Now()
 	go func() {
 		defer guessedAll()
-		answered = guesses{Address: c.addr, CA: c.ca, Sources: sources, Count: count, Rate: perSecond}.send(t)
+		answered = wrong.send(t, yields)
 	}()
 	most, hashing := 0, 0
 	var watching sync.WaitGroup
@@ -80,9 +80,9 @@ func guessed(t *testing.T, sources, count int) {
 		t.Errorf("a guess: %s", failure)
 	}
 	t.Logf("%d guesses of %d sources in %s, by status %v; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB; %d hashes at a time",
-		count, sources, took, answered.Codes, before, during, after, memory>>20, most>>20, hashing)
-	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with a hash
-		t.Errorf("%d of %d guesses were judged", judged, count)
+		wrong.Count, wrong.Sources, took, answered.Codes, before, during, after, memory>>20, most>>20, hashing)
+	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > wrong.Count/2 { // few are compared with a hash
+		t.Errorf("%d of %d guesses were judged", judged, wrong.Count)
 	}
 	// Hashing processes are kept for longer than two looks are apart. On a machine that is too busy for them
 	// netmaster hashes itself.
