@@ -39,8 +39,9 @@ var mayImport = map[string][]string{
 // belowREST is what all parts of the REST interface speak of.
 var belowREST = []string{"contivmodel", "netmaster/identity", "netmaster/mastercfg", "netmaster/rights", "objdb", "utils"}
 
-// fromNetmaster are the packages that agents share with it: the records, identities, and joining.
-var fromNetmaster = []string{"netmaster/identity", "netmaster/joining", "netmaster/jointoken", "netmaster/mastercfg", "netmaster/pki"}
+// fromNetmaster are the packages that agents share with it: the records, identities, joining, and the rate of
+// handshakes.
+var fromNetmaster = []string{"netmaster/identity", "netmaster/joining", "netmaster/jointoken", "netmaster/mastercfg", "netmaster/pki", "netmaster/ratelimit"}
 
 // TestArrowsPointDownwards looks at what the packages of this module import of each other, tests aside.
 func TestArrowsPointDownwards(t *testing.T) {

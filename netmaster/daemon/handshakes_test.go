@@ -20,6 +20,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -98,8 +99,8 @@ func TestOneMachineDoesNotTakeTheHandshakesOfOthers(t *testing.T) {
 	}
 	all.Wait()
 	took := time.Since(began)
-	if most := 1 + handshakeBurst + int32(handshakeRate*took.Seconds()); b.computed.Load() > most || b.computed.Load() < handshakeBurst {
-		t.Errorf("%d handshakes of one machine in %s, want %d to %d", b.computed.Load(), took, handshakeBurst, most)
+	if most := 1 + ratelimit.HandshakeBurst + int32(ratelimit.HandshakeRate*took.Seconds()); b.computed.Load() > most || b.computed.Load() < ratelimit.HandshakeBurst {
+		t.Errorf("%d handshakes of one machine in %s, want %d to %d", b.computed.Load(), took, ratelimit.HandshakeBurst, most)
 	}
 	if refused.Load() == 0 {
 		t.Error("all of them wait")
@@ -126,7 +127,7 @@ func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := map[string]bool{}
-	for range 10 * handshakeBurst {
+	for range 10 * ratelimit.HandshakeBurst {
 		for _, source := range []string{master, other} {
 			if _, err := b.handshakes.due(netip.MustParseAddr(source), time.Now()); err != nil {
 				refused[source] = true
@@ -137,7 +138,7 @@ func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 		t.Errorf("refused: %v", refused)
 	}
 	b.handshakes.removed = func(name string) bool { return name == "m2" }
-	for range 10 * handshakeBurst {
+	for range 10 * ratelimit.HandshakeBurst {
 		if _, err := b.handshakes.due(netip.MustParseAddr(master), time.Now()); err != nil {
 			return
 		}
@@ -179,14 +180,14 @@ func TestHandshakesAreOfAMachine(t *testing.T) {
 		other   string
 		limited bool
 	}{
-		"an address":       {same("192.0.2.1"), handshakeBurst, "192.0.2.1", true},
-		"another one":      {same("192.0.2.1"), handshakeBurst, "192.0.2.2", false},
-		"of IPv6":          {same("2001:db8::1"), handshakeBurst, "2001:db8::1", true},
-		"its neighbour":    {same("2001:db8::1"), handshakeBurst, "2001:db8::2", false},
-		"its network":      {network, handshakesOfNetwork * handshakeBurst, "2001:db8::ffff", true},
-		"another network":  {network, handshakesOfNetwork * handshakeBurst, "2001:db8:0:1::1", false},
-		"IPv4 within IPv6": {same("::ffff:192.0.2.1"), handshakeBurst, "192.0.2.1", true},
-		"loopback":         {same("127.0.0.1"), handshakeBurst, "127.0.0.1", false},
+		"an address":       {same("192.0.2.1"), ratelimit.HandshakeBurst, "192.0.2.1", true},
+		"another one":      {same("192.0.2.1"), ratelimit.HandshakeBurst, "192.0.2.2", false},
+		"of IPv6":          {same("2001:db8::1"), ratelimit.HandshakeBurst, "2001:db8::1", true},
+		"its neighbour":    {same("2001:db8::1"), ratelimit.HandshakeBurst, "2001:db8::2", false},
+		"its network":      {network, ratelimit.HandshakesOfNetwork * ratelimit.HandshakeBurst, "2001:db8::ffff", true},
+		"another network":  {network, ratelimit.HandshakesOfNetwork * ratelimit.HandshakeBurst, "2001:db8:0:1::1", false},
+		"IPv4 within IPv6": {same("::ffff:192.0.2.1"), ratelimit.HandshakeBurst, "192.0.2.1", true},
+		"loopback":         {same("127.0.0.1"), ratelimit.HandshakeBurst, "127.0.0.1", false},
 	} {
 		h, now := newHandshakes(testkit.Quiet()), time.Now()
 		due := func(address string) time.Duration {

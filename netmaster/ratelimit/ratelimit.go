@@ -1,4 +1,5 @@
-// Package ratelimit limits the requests of each client: how many a second, and how many long-lasting ones at once.
+// Package ratelimit limits the requests of each client: how many a second, how many TLS handshakes, and how many
+// long-lasting ones at once.
 // So no client slows down the others, whatever it requests, and however often.
 //
 // A client is a name that the caller chooses: an identity, or the address of a client without one. Clients that

@@ -6,10 +6,13 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
@@ -24,7 +27,8 @@ type Membership interface {
 // secured is a listener that uses TLS once the node has joined, except with clients on the node itself.
 type secured struct {
 	net.Listener
-	node Membership // nil: all connections are plain
+	node       Membership // nil: all connections are plain
+	handshakes *ratelimit.Handshakes
 }
 
 // Accept implements net.Listener. The server does the handshake, within its time limits.
@@ -34,9 +38,35 @@ func (s secured) Accept() (net.Conn, error) {
 		return conn, err
 	}
 	if config := s.node.Server(); config != nil {
-		return tls.Server(conn, config), nil
+		return tls.Server(&inTurn{Conn: conn, handshakes: s.handshakes}, config), nil
 	}
 	return conn, nil
+}
+
+// inTurn is a connection whose TLS handshake waits for its turn before anything is computed.
+type inTurn struct {
+	net.Conn
+	handshakes *ratelimit.Handshakes
+	counted    bool // set by the first read, which precedes all others
+}
+
+// Read implements net.Conn.
+func (c *inTurn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.counted || n == 0 {
+		return n, err
+	}
+	c.counted = true
+	source, parseErr := netip.ParseAddrPort(c.RemoteAddr().String())
+	if parseErr != nil {
+		return 0, parseErr
+	}
+	wait, refused := c.handshakes.Due(source.Addr().Unmap(), time.Now())
+	if refused != nil {
+		return 0, refused
+	}
+	retry.Pause(context.Background(), wait)
+	return n, err
 }
 
 // DefaultSocket is the unix socket for root on the machine.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -99,6 +100,29 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 		if err != nil || resp.StatusCode != c.code || c.code == 400 && !strings.Contains(string(answer), "HTTPS server") {
 			t.Errorf("%s: %d %.200s, %v; want %d", name, resp.StatusCode, answer, err, c.code)
 		}
+	}
+}
+
+// A machine that asks for handshakes as fast as it can gets its share of them, and waits for the others.
+func TestHandshakesWaitForTheirTurn(t *testing.T) {
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := fromOutside(t, strings.TrimPrefix(start(t, &node{}, as(joined(t, by))), "http://"))
+	const more = 45
+	began := time.Now()
+	for range ratelimit.HandshakeBurst + more {
+		conn, err := tls.Dial("tcp", remote, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took, least := time.Since(began), time.Second*(more-1)/ratelimit.HandshakeRate; took < least {
+		t.Errorf("%d handshakes of one machine in %s, want them to take at least %s", ratelimit.HandshakeBurst+more, took, least)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/nameserver"
 	"github.com/contiv/netplugin/netplugin/tracing"
@@ -120,8 +121,9 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node REST server: %w", err)
 	}
+	shared := fairlisten.New(listener, fairlisten.Limits{Each: maxConns / shareOf, All: maxConns, Own: maxConns})
 	s := &Server{
-		listener: secured{fairlisten.New(listener, fairlisten.Limits{Each: maxConns / shareOf, All: maxConns, Own: maxConns}), cfg.Membership},
+		listener: secured{shared, cfg.Membership, ratelimit.NewHandshakes(cfg.Log)},
 		http: &http.Server{
 			Handler: routesOf(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
 			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn,
