@@ -40,13 +40,17 @@ type addressIn struct {
 	addr    netip.Addr
 }
 
-// podIn is a pod, by its UID, in a network.
-type podIn struct{ network, pod string }
+// podIn is a pod in a network. Static pods of equal manifests have the same UID on all nodes.
+type podIn struct{ network, node, uid string }
 
-// freed is the time since which an address is free, and the UID of the pod that had it.
+func podOf(ep *mastercfg.CfgEndpointState) podIn {
+	return podIn{ep.NetID, ep.HomingHost, ep.PodUID}
+}
+
+// freed is the time since which an address is free, and the pod that had it.
 type freed struct {
 	since time.Time
-	pod   string
+	pod   podIn
 }
 
 // NewCooldown makes the cooldown of a term.
@@ -75,10 +79,10 @@ func (c *Cooldown) Freed(ep *mastercfg.CfgEndpointState) {
 	defer c.mu.Unlock()
 	now := c.now()
 	all := addressesOf(ep)
-	c.had[podIn{ep.NetID, ep.PodUID}] = all
+	c.had[podOf(ep)] = all
 	for _, addr := range all {
 		at := addressIn{ep.NetID, addr}
-		c.cooling[at] = freed{now, ep.PodUID}
+		c.cooling[at] = freed{now, podOf(ep)}
 		c.sequence = append(c.sequence, began{at, now})
 	}
 	c.expire(now)
@@ -102,7 +106,7 @@ func (c *Cooldown) expire(now time.Time) {
 func (c *Cooldown) end(at addressIn) {
 	if freed, cooling := c.cooling[at]; cooling {
 		delete(c.cooling, at)
-		delete(c.had, podIn{at.network, freed.pod})
+		delete(c.had, freed.pod)
 	}
 }
 
@@ -115,13 +119,13 @@ func addressesOf(ep *mastercfg.CfgEndpointState) (all []netip.Addr) {
 	return all
 }
 
-// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid if there
+// formerAddresses returns the addresses that an earlier attempt to start the pod of an endpoint had; invalid if there
 // are none.
-func (c *Cooldown) formerAddresses(network, podUID string) (v4, v6 netip.Addr) {
+func (c *Cooldown) formerAddresses(ep *mastercfg.CfgEndpointState) (v4, v6 netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(c.now())
-	for _, addr := range c.had[podIn{network, podUID}] {
+	for _, addr := range c.had[podOf(ep)] {
 		if addr.Is4() {
 			v4 = addr
 		} else {

@@ -13,12 +13,12 @@ func TestFewAddressesAreRememberedOfAPodThatFailsAgainAndAgain(t *testing.T) {
 	r := NewCooldown(func() time.Time { return now })
 	ep := mastercfg.CfgEndpointState{NetID: "pods.default", PodUID: "u1", IPAddress: "10.1.0.1"}
 	for range 1000 {
-		r.formerAddresses(ep.NetID, ep.PodUID)
+		r.formerAddresses(&ep)
 		r.Given(&ep)
 		now = now.Add(10 * time.Second)
 		r.Freed(&ep)
 		now = now.Add(10 * time.Second)
-		if v4, _ := r.formerAddresses(ep.NetID, ep.PodUID); !v4.IsValid() {
+		if v4, _ := r.formerAddresses(&ep); !v4.IsValid() {
 			t.Fatal("the next attempt does not get the address again")
 		}
 	}

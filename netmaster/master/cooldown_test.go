@@ -18,10 +18,11 @@ type coolingPods struct {
 	*world
 	cooldown *master.Cooldown
 	now      time.Time
+	node     string // where pods are attached
 }
 
 func newCoolingPods(t testing.TB, subnet, ipv6 string) *coolingPods {
-	d := &coolingPods{world: newWorld(t), now: time.Now()}
+	d := &coolingPods{world: newWorld(t), now: time.Now(), node: "h1"}
 	d.post("networks/default:pods", `{"tenantName":"default","networkName":"pods","encap":"vxlan","subnet":"`+subnet+`","ipv6Subnet":"`+ipv6+`"}`)
 	d.forget()
 	return d
@@ -61,7 +62,7 @@ func (d *coolingPods) addTo(group, container, uid string) string {
 	var ep mastercfg.CfgEndpointState
 	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
 		ep, err = d.cooldown.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
-			ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1", ServiceName: group}})
+			ConfigEP: mastercfg.ConfigEP{Container: container, Host: d.node, ServiceName: group}})
 		return err
 	})
 	if err != nil {
@@ -117,6 +118,17 @@ func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {
 	d.remove("c")
 	d.now = d.now.Add(time.Hour)
 	d.want("long after", d.add("e", "u1"), "10.1.0.42001:db8::4")
+}
+
+// Static pods of equal manifests have the same UID on all nodes.
+func TestANextAttemptOnAnotherNodeIsAnotherPod(t *testing.T) {
+	d := newCoolingPods(t, "10.1.0.0/16", "")
+	d.want("first", d.add("a", "static"), "10.1.0.1")
+	d.remove("a")
+	d.node = "h2"
+	d.want("another node's", d.add("b", "static"), "10.1.0.2")
+	d.node = "h1"
+	d.want("next attempt", d.add("c", "static"), "10.1.0.1")
 }
 
 // Addresses that were allocated meanwhile without an endpoint are in use.

@@ -65,7 +65,7 @@ func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRe
 func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
 	var before4, before6 netip.Addr
 	if s.cooldown != nil {
-		before4, before6 = s.cooldown.formerAddresses(ep.NetID, ep.PodUID)
+		before4, before6 = s.cooldown.formerAddresses(ep)
 	}
 	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
 		addr, err := s.takeRequestedOrFormer(s.takeIPv4, want.IPAddress, before4)
