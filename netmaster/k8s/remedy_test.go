@@ -104,7 +104,7 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 		"nonsense":  {"AddressInvalid", "want an address such as 10.1.2.3", map[string]string{mastercfg.IPv4Annotation: "nonsense"}},
 		"mac":       {"AddressInvalid", "ask for one by " + mastercfg.IPv4Annotation, map[string]string{macAnnotation: "02:02:0a:80:00:05"}},
 		"held":      {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.5"}},
-		"left":      {"AddressInUse", "which pod shop/gone had, that was deleted while node away was away: start the node, or remove it by kubectl delete node away, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.7"}},
+		"left":      {"AddressInUse", "which pod shop/gone had, that was deleted while node away was away: start the node, or remove it by kubectl delete node away and, if it joined with a token, netctl node rm away, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.7"}},
 		"asked":     {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.6"}},
 		"reserved":  {"AddressInUse", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.7.4"}},
 		"rate":      {"BandwidthInvalid", "want bits per second such as 10M", map[string]string{ingressAnnotation: "fast"}},

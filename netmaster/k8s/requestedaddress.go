@@ -74,8 +74,8 @@ func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at plac
 	case err != nil:
 		return err
 	case taken && p.isDeleted(holder):
-		return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s had, that was deleted while node %s was away: start the node, or remove it by kubectl delete node %s, or let %s ask for another one",
-			pod.Namespace, pod.Name, addr, holder.PodNamespace, holder.EPCommonName, holder.HomingHost, holder.HomingHost, annotation)
+		return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s had, that was deleted while node %s was away: start the node, or remove it by kubectl delete node %s and, if it joined with a token, netctl node rm %s, or let %s ask for another one",
+			pod.Namespace, pod.Name, addr, holder.PodNamespace, holder.EPCommonName, holder.HomingHost, holder.HomingHost, holder.HomingHost, annotation)
 	case taken:
 		return refuse(addressInUse, "pod %s/%s asks for %s, which %s on node %s has: delete that, or let %s ask for another one",
 			pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost, annotation)
