@@ -17,30 +17,44 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
+// translations are what conntrack entries depend on that may be stale.
+type translations struct {
+	ports     []HostPort
+	services  []string
+	nodePorts []netip.Prefix // the addresses that have them
+	here      []netip.Addr   // the host's own, if there are ports at them
+}
+
+func (t translations) equal(o translations) bool {
+	return slices.Equal(t.ports, o.ports) && slices.Equal(t.services, o.services) && slices.Equal(t.nodePorts, o.nodePorts) && slices.Equal(t.here, o.here)
+}
+
+// exist reports whether there are host ports or node ports.
+func (t translations) exist() bool { return len(t.ports)+len(t.services) > 0 }
+
 // forget removes stale conntrack entries: after the rules were written where they were missing, as at the start, all;
 // after changes of host ports, of node ports, or, while there are such ports, of the host's addresses, those of UDP
 // to such ports. Without such ports an error, as of a kernel that does not allow it, is ignored.
 func (m *Manager) forget(ports hostPorts, in entrances, pods []netip.Addr) error {
-	services := in.datagrams()
-	here, err := Addresses()
+	own, err := Addresses()
 	if err != nil {
 		return err
 	}
-	own := here
-	if len(ports.all)+len(services) == 0 { // only host ports and node ports are at these addresses
-		here = nil
+	now := translations{ports: ports.all, services: in.datagrams(), nodePorts: in.at}
+	if now.exist() {
+		now.here = own
 	}
-	if !m.rules.remade && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) && slices.Equal(m.here, here) {
+	if !m.rules.remade && m.translations.equal(now) {
 		return nil
 	}
-	stale := []netlink.CustomConntrackFilter{staleDatagrams{ports, in, here}}
+	stale := []netlink.CustomConntrackFilter{staleDatagrams{ports, in, now.here}}
 	if m.rules.remade {
 		stale = append(stale, unruled{in.outside, own, slices.Concat(in.routed(), pods)})
 	}
-	if err := forgetFlows(stale...); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
+	if err := forgetFlows(stale...); err != nil && (m.translations.exist() || now.exist()) {
 		return err
 	}
-	m.ports, m.services, m.at, m.here, m.rules.remade = ports.all, services, in.at, here, false
+	m.translations, m.rules.remade = now, false
 	return nil
 }
 

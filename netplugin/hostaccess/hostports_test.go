@@ -101,7 +101,7 @@ now 127.0.0.1 5006 127.0.0.1 5006`)
 	forget(services...)
 	run(t, "conntrack -I -p udp -s 192.0.2.9 --sport 5353 -t 60 -u UNSET -r 172.19.255.253 --reply-port-src 5004 --reply-port-dst 5353 -q 192.0.2.9 -d 192.0.2.1 --dport 5004")
 	elsewhere := entrances{agent.Entrances{NodePorts: services}, wayOut, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}
-	if err := m.forget(hostPorts{m.ports, wayOut}, elsewhere, nil); err != nil {
+	if err := m.forget(hostPorts{m.translations.ports, wayOut}, elsewhere, nil); err != nil {
 		t.Fatal(err)
 	}
 	if left := run(t, "conntrack -L -p udp 2>/dev/null"); strings.Contains(left, "sport=5353 dport=5004") {

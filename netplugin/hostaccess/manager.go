@@ -68,29 +68,20 @@ type Config struct {
 // Manager maintains the host's own interfaces.
 type Manager struct {
 	Config
-	joined    map[string]string // id of an endpoint with a port -> its network
-	rules     rules
-	tunnels   rules
-	strangers rules
-	excludes  bool // there may be rules against strangers, of this process or an earlier one
-	ends      bool // there may be rules that drop the kernel's copies of tunnelled packets, likewise
-	stores    stores
-	storesAt  atomic.Pointer[[]netip.Addr] // addresses of stores, for other goroutines; nil: unknown
-	closed    atomic.Pointer[Closed]       // the latest; nil: none yet
-	leads     bool                         // there may be an egress interface, of this process or an earlier one
-	closes    bool                         // there may be rules of this process
-	began     bool                         // the rules that must precede the host's first interface in an infra network exist
-	made      netip.Prefix                 // prefix of the egress that this process has made or found; zero: none
-	ports     []HostPort                   // host ports when stale datagrams were last removed; likewise the next three
-	services  []string
-	at        []netip.Prefix // addresses of node ports
-	here      []netip.Addr   // the host's own
-	own       own
-	foreign   foreignPods            // the last ones
-	touched   notify.Signal          // set when another process has changed a managed object
-	repaired  time.Time              // when the last round for that reason began
-	problem   atomic.Pointer[string] // of the last round; nil: none
-	told      bool                   // the problem was logged
+	joined       map[string]string // id of an endpoint with a port -> its network
+	rules        rules
+	egress       egress
+	translations translations  // when stale conntrack entries were last removed
+	tunnels      optionalTable // drops the kernel's copies of tunnelled packets
+	strangers    optionalTable // drops tunnelled packets of machines that are not nodes
+	stores       stores
+	storesAt     atomic.Pointer[[]netip.Addr] // addresses of stores, for other goroutines; nil: unknown
+	closed       atomic.Pointer[Closed]       // the latest; nil: none yet
+	own          own
+	foreign      foreignPods   // the last ones
+	touched      notify.Signal // set when another process has changed a managed object
+	repaired     time.Time     // when the last round for that reason began
+	problem      problem       // of the last round
 }
 
 // DefaultStateDir is the directory of the manager's state.
@@ -123,8 +114,9 @@ func New(c Config) *Manager {
 		c.StateDir = DefaultStateDir
 	}
 	return &Manager{
-		Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily},
-		strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New(),
+		Config: c, joined: map[string]string{}, egress: egress{mayExist: true}, touched: notify.New(),
+		tunnels:   optionalTable{rules{family: knftables.NetDevFamily}, true},
+		strangers: optionalTable{rules{table: strangerTableName}, true},
 	}
 }
 
@@ -141,7 +133,11 @@ func (m *Manager) keep(ctx context.Context) error {
 	wait := retry.NewPacer(firstRetry, lastRetry)
 	for {
 		next := auditEvery
-		if m.note(ctx, m.look(ctx)) {
+		err := m.look(ctx)
+		if ctx.Err() == nil {
+			m.problem.note(err, m.Log)
+		}
+		if err == nil {
 			wait.Reset()
 		} else {
 			next = min(next, wait.Next())
@@ -336,30 +332,5 @@ func (m *Manager) removeEndpoint(ctx context.Context, id, network string) error 
 	return nil
 }
 
-// note records the problem of a round, and reports whether there is none. Each problem is logged once; a
-// fault.Unavailable is logged only when it occurs a second time.
-func (m *Manager) note(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		m.problem.Store(nil)
-		m.told = false
-		return err == nil
-	}
-	text := err.Error()
-	again := m.Problem() == text
-	if m.problem.Store(&text); !again {
-		m.told = false
-	}
-	if !m.told && (again || !fault.Is(err, fault.Unavailable)) {
-		m.told = true
-		m.Log.Warn(text)
-	}
-	return false
-}
-
 // Problem returns the problem of the last round, or "".
-func (m *Manager) Problem() string {
-	if text := m.problem.Load(); text != nil {
-		return *text
-	}
-	return ""
-}
+func (m *Manager) Problem() string { return m.problem.String() }

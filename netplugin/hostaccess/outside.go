@@ -22,6 +22,14 @@ import (
 // private addresses.
 const outsideLink = "contivh0"
 
+// egress is what is known of the egress interface and of the rules that go with it.
+type egress struct {
+	mayExist    bool         // the interface, of this process or an earlier one
+	prefix      netip.Prefix // with which this process has made or found it; zero: it has not
+	rulesExist  bool         // of this process; there may be, that is
+	infraClosed bool         // the rules that must precede the host's first interface in an infra network exist
+}
+
 // reconcileOutside opens or closes the host's egress for endpoints, as the store wants. If the host uses addresses
 // of its subnet for something else, it is not opened; an open one remains.
 func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess) error {
@@ -64,7 +72,7 @@ func (m *Manager) regainOutside() (changed bool, err error) {
 
 // isOpen reports whether the egress is open, by this process or an earlier one.
 func (m *Manager) isOpen(o pipeline.Outside) bool {
-	if m.made == o.Prefix {
+	if m.egress.prefix == o.Prefix {
 		return true
 	}
 	link, err := netlink.LinkByName(outsideLink)
@@ -90,18 +98,18 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if pods.at == nil {
 		return notLearned
 	}
-	m.closes = true
+	m.egress.rulesExist = true
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods).withInfraSources(infraSourcesOf(access.Networks), o)); err != nil {
 		return err
 	}
-	if m.rules.remade && m.made.IsValid() {
+	if m.rules.remade && m.egress.prefix.IsValid() {
 		m.Log.Info("the rules of the way out by the host set right")
 	}
 	forgotten := m.forget(ports, in, pods.addresses()) // likewise
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}
-	m.leads = true
+	m.egress.mayExist = true
 	if wait, err := m.waitForEndpoint(ctx); wait || err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err != nil {
 		return err
 	}
-	m.made = o.Prefix
+	m.egress.prefix = o.Prefix
 	want := outsideInterface(o)
 	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), routesTo(slices.Concat(in.routed(), pods.addresses())...)
 	changed, err := want.ensure(port, &m.own)
@@ -128,7 +136,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 // waitForEndpoint reports whether the egress has to wait for the link of an endpoint. An egress that existed and
 // was removed is made at once.
 func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
-	if m.made.IsValid() || !m.Netdev() {
+	if m.egress.prefix.IsValid() || !m.Netdev() {
 		return false, nil
 	}
 	return m.Datapath.OutsideWaits(ctx)
@@ -136,30 +144,30 @@ func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
 
 // closeOutside removes the port of the egress, if it exists, and then the rules except those about infra networks.
 func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) error {
-	if m.leads {
+	if m.egress.mayExist {
 		if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
 			return err
 		}
-		m.leads, m.made, m.closes = false, netip.Prefix{}, true
+		m.egress.mayExist, m.egress.prefix, m.egress.rulesExist = false, netip.Prefix{}, true
 		m.Log.Debug("endpoints do not leave by this host")
 	}
 	if len(access.Networks)+len(m.joined) > 0 {
 		return m.closeInfra(ctx, access)
 	}
-	if !m.closes {
+	if !m.egress.rulesExist {
 		return nil
 	}
 	if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
 		return err
 	}
-	m.closes, m.began = false, false
+	m.egress = egress{}
 	return nil
 }
 
 // closeInfra writes the rules that close control ports to endpoints in infra networks, without an egress.
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
 	m.readStores(ctx)
-	m.closes = true
+	m.egress.rulesExist = true
 	return m.rules.apply(ctx, tableForInfra(m.readClosed(access), share()).withInfraGuard(infraSourcesOf(access.Networks), nil))
 }
 
@@ -167,7 +175,7 @@ func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error
 // process remains until reconcileOutside replaces it: without its rules, packets of endpoints would leave with
 // their own address.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
-	if m.began || len(access.Networks) == 0 {
+	if m.egress.infraClosed || len(access.Networks) == 0 {
 		return nil
 	}
 	if !m.rules.there(ctx) {
@@ -175,7 +183,7 @@ func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error
 			return err
 		}
 	}
-	m.began = true
+	m.egress.infraClosed = true
 	return nil
 }
 

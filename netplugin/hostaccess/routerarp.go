@@ -6,8 +6,6 @@ import (
 	"net/netip"
 
 	"sigs.k8s.io/knftables"
-
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // RouterARP makes only one interface of the host answer ARP for an address. By default Linux answers on any
@@ -34,11 +32,4 @@ func (r *RouterARP) Remove(ctx context.Context) error {
 		return exceptUnsupported(err)
 	}
 	return r.rules.remove(ctx)
-}
-
-func exceptUnsupported(err error) error {
-	if fault.Is(err, fault.Unsupported) {
-		return nil
-	}
-	return err
 }

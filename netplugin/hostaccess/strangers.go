@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/contiv/netplugin/netplugin/agent"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Where the kernel receives tunnels, nftables drops packets to the port of tunnels from machines that are not
@@ -30,18 +29,13 @@ func (m *Manager) reconcileStrangers(ctx context.Context, access agent.HostAcces
 	if m.KernelReceives == nil {
 		return nil
 	}
-	receives, known := m.KernelReceives()
-	var err error
-	switch {
+	switch receives, known := m.KernelReceives(); {
 	case !known || !access.AllVTEPs: // the table of an earlier process remains
+		return nil
 	case receives:
-		err = m.strangers.apply(ctx, strangerTable(access.VTEPs, m.Closed.VXLANPort))
-		m.excludes = true
-	case m.excludes:
-		err = m.strangers.remove(ctx)
-		m.excludes = err != nil && !fault.Is(err, fault.Unsupported)
+		return m.strangers.write(ctx, strangerTable(access.VTEPs, m.Closed.VXLANPort))
 	}
-	return exceptUnsupported(err)
+	return m.strangers.drop(ctx)
 }
 
 // strangerTable returns the table that drops packets to the port of tunnels unless they are from nodes. The kernel

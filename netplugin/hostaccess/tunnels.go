@@ -6,8 +6,6 @@ import (
 	"net/netip"
 
 	"sigs.k8s.io/knftables"
-
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // With a userspace datapath, the kernel receives a copy of each packet of its links. A tunnelled packet would pass
@@ -23,15 +21,10 @@ func (m *Manager) keepTunnels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(links) > 0:
-		err = m.tunnels.apply(ctx, tunnelTable(links, m.VTEP, m.Closed.VXLANPort))
-		m.ends = true
-	case m.ends:
-		err = m.tunnels.remove(ctx)
-		m.ends = err != nil && !fault.Is(err, fault.Unsupported)
+	if len(links) == 0 {
+		return m.tunnels.drop(ctx)
 	}
-	return exceptUnsupported(err)
+	return m.tunnels.write(ctx, tunnelTable(links, m.VTEP, m.Closed.VXLANPort))
 }
 
 // tunnelTable returns the table that drops tunnelled packets to the VTEP that arrive on links.
