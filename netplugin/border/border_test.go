@@ -165,10 +165,13 @@ func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 	want := map[netip.Prefix]bool{
 		prefix("198.51.100.0/25"): true, prefix("198.51.100.128/25"): false,
 		prefix("2001:db8:1::/64"): true, prefix("2001:db8:2::/64"): true, prefix("2001:db8:3::/64"): false,
+		// The node itself is none either: such routes would end at it.
+		prefix("203.0.113.0/24"): false, prefix("2001:db8:4::/64"): false, prefix("2001:db8:5::/64"): false,
 	}
 	for p, next := range map[string]string{
 		"198.51.100.0/25": "192.0.2.1", "198.51.100.128/25": "203.0.113.1",
 		"2001:db8:1::/64": "2001:db8::1", "2001:db8:2::/64": "fe80::1", "2001:db8:3::/64": "2001:db8:ffff::1",
+		"203.0.113.0/24": "192.0.2.9", "2001:db8:4::/64": "2001:db8::9", "2001:db8:5::/64": "fe80::2:c0ff:fe00:209",
 	} {
 		border.speaker.Recall([]bgp.Route{{Prefix: prefix(p), Neighbour: addr("192.0.2.1"), NextHop: addr(next)}})
 	}

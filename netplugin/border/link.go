@@ -138,9 +138,14 @@ func (b *Border) updateNextHops(known map[netip.Addr][6]byte, d delta) (silent [
 }
 
 // onLink returns the next hops that the node reaches through its interface. Others that a router may name would
-// never answer. The caller holds the lock.
+// never answer, nor would the node itself. The caller holds the lock.
 func (b *Border) onLink(hops []netip.Addr) []netip.Addr {
+	if b.wanted == nil {
+		return nil
+	}
+	link, link6 := b.wanted.Link, b.wanted.Link6
+	own := []netip.Addr{link.Addr(), link6.Addr(), routerOf(b.wanted).LinkLocal()}
 	return slices.DeleteFunc(slices.Clone(hops), func(a netip.Addr) bool {
-		return b.wanted == nil || !b.wanted.Link.Contains(a) && !b.wanted.Link6.Contains(a) && !(a.Is6() && a.IsLinkLocalUnicast())
+		return slices.Contains(own, a) || !link.Contains(a) && !link6.Contains(a) && !(a.Is6() && a.IsLinkLocalUnicast())
 	})
 }

@@ -66,6 +66,7 @@ var (
 	vl1      = endpoint("vl1", vlanBlue, 1, front)
 	vl2      = endpoint("vl2", vlanBlue, 2, store)
 	vl3      = endpoint("vl3", vlanBlue, 3, 0)
+	vlanFar  = vlanTag(bridged(network("far.blue", "blue", blueVRF, 9, "9"), BridgedProxy), 9) // behind a router
 )
 
 func vlanTag(n Network, vlan uint16) Network {
@@ -77,7 +78,7 @@ func vlanTag(n Network, vlan uint16) Network {
 var wayOut = Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: prefix("172.19.0.0/16"), Prefix6: prefix("fd63:6f6e:7469:7601::/64")}
 
 func networkOf(e Endpoint) Network {
-	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue, vlanBlue}
+	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue, vlanBlue, vlanFar}
 	return all[slices.IndexFunc(all, func(n Network) bool { return n.ID == e.Network })]
 }
 

@@ -22,11 +22,11 @@ import (
 // broadcasts, and no other node would apply rules for them; endpoints of other nodes then get no copy, even if they
 // may receive it.
 //
-// Networks of one tenant may be joined by an external router, which puts its own MAC on the packets. Groups are
-// therefore looked up by VRF and address where the MAC does not identify an endpoint: the receiver's before a
-// packet leaves, the sender's when one comes in, also of endpoints on this node. No router forwards what an
+// Networks of one tenant may be joined by an external router, which puts its own MAC on the packets. Groups
+// and classes are therefore looked up by VRF and address where the MAC does not identify an endpoint: the receiver's
+// before a packet leaves, the sender's when one comes in, also of endpoints on this node. No router forwards what an
 // endpoint sends from an address that is not in its record, such as the link-local one of its MAC: there the
-// sender is found by the MAC. Senders and receivers that are no endpoints have no group.
+// sender is found by the MAC. Senders and receivers that are no endpoints have neither.
 type uplink struct{ port uint32 }
 
 // unicast matches frames to one host, and toAll all others.
@@ -61,20 +61,20 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 	)
 }
 
-// endpoint sets the group by an endpoint's address, with any MAC, and by its MAC, with an address of no
+// endpoint sets the group and the class by an endpoint's address, with any MAC, and by its MAC, with an address of no
 // endpoint. The sender's guard has decided which these may be (guard.go, bridge.go).
 func (u uplink) endpoint(w *Wants, e placed) {
-	if e.Encap != VLAN || e.Group == 0 || !e.Mode.Bridged() {
+	if e.Encap != VLAN || e.Group == 0 && e.Class == 0 || !e.Mode.Bridged() {
 		return
 	}
-	sender := regSrcGroup.set(uint32(e.Group))
-	w.flow(at(tableSource, priorityOther, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).do(sender).goTo(tableDest))
+	sender := e.asSender()
+	w.flow(at(tableSource, priorityOther, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).do(sender...).goTo(tableDest))
 	for _, a := range e.addresses() {
 		f, inVRF := familyOf(a), regVRF.is(uint32(e.VRF))
 		w.flow(
-			at(tableSource, priorityExact, f.is(), inVRF, f.src(inet.Host(a))).do(sender).goTo(tableDest),
+			at(tableSource, priorityExact, f.is(), inVRF, f.src(inet.Host(a))).do(sender...).goTo(tableDest),
 			at(tableDest, priorityNear, f.is(), inVRF, f.dst(inet.Host(a)), regOrigin.is(originLocal), unicast()).
-				do(regDstGroup.set(uint32(e.Group)), sameNetwork(), regOut.set(u.port)).goTo(tablePolicy))
+				do(e.asReceiver()...).do(sameNetwork(), regOut.set(u.port)).goTo(tablePolicy))
 	}
 }
 
