@@ -64,6 +64,22 @@ func TestAConfigurationOfAnUnknownVersionIsRefusedForAddAndNotForDel(t *testing.
 	node.NothingLeft(t)
 }
 
+// A container's process has ended, and a process of the host has its id by now: DEL is carried out, and says so.
+func TestADelDoesNotMindWhoHasItsNamespaceByNow(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	conf := confOf(node, `"cniVersion": "1.0.0",`)
+	if stdout, _, exit := run(t, conf, podEnv("ADD", fakenode.NewNamespace(t))...); exit != 0 {
+		t.Fatalf("ADD prints %q", stdout)
+	}
+	for range 2 {
+		if stdout, _, exit := run(t, conf, podEnv("DEL", "/proc/self/ns/net")...); exit != 0 || stdout != "" {
+			t.Errorf("DEL prints %q, exit code %d", stdout, exit)
+		}
+	}
+	node.NothingLeft(t)
+}
+
 func TestANamespaceThatOnlyTheRuntimeSeesIsPassedAlong(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

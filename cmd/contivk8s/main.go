@@ -54,6 +54,11 @@ func spokenVersions() (version.PluginInfo, *types.Error) {
 	if os.Getenv("CNI_COMMAND") != cniwire.Del {
 		return version.PluginSupports(versions...), nil
 	}
+	// Without this, skel fails after a DEL whose CNI_NETNS is by now this process's own namespace: /proc/<pid>/ns/net of a
+	// container that has ended, whose process id the host has given to another process.
+	if err := os.Setenv("CNI_NETNS_OVERRIDE", "true"); err != nil {
+		return nil, types.NewError(types.ErrInternal, err.Error(), "")
+	}
 	stdin, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return nil, types.NewError(types.ErrIOFailure, fmt.Sprintf("read network configuration: %v", err), "")

@@ -36,15 +36,13 @@ func cleanupCommand() *cli.Command {
 			"attached lose their network. It refuses while a netplugin runs.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Destination: &c.DryRun, Usage: "only say what would be removed"},
-			&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &c.RunDir,
-				Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-conf-dir", Destination: &confDir, Usage: "folder that netplugin has written " + cniinstall.ConfName + " into", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-bin-dir", Destination: &binDir, Usage: "folder that netplugin has copied its CNI plugin into", OnlyOnce: true},
 			&cli.StringFlag{Name: "pki-dir", Destination: &pkiDir, Usage: "folder of the node's own key, which nobody else has anything in", OnlyOnce: true},
 			&cli.BoolFlag{Name: "stay", Destination: &stay, Usage: "when all is removed, stay until a signal comes; for a DaemonSet, whose containers must not end"},
 		},
-		Action: func(ctx context.Context, cmd *cli.Command) error {
-			c.Out = cmd.Root().Writer
+		Action: withoutArguments(func(ctx context.Context, cmd *cli.Command) error {
+			c.Out, c.RunDir = cmd.Root().Writer, cmd.String(runDirFlag)
 			if pkiDir != "" {
 				c.StateDirs = append(c.StateDirs, pkiDir)
 			}
@@ -62,6 +60,6 @@ func cleanupCommand() *cli.Command {
 			}
 			<-ctx.Done()
 			return nil
-		},
+		}),
 	}
 }

@@ -22,6 +22,7 @@ const (
 	categoryNode  = "Node"
 	categoryNames = "Names"
 	versionFlag   = "version"
+	runDirFlag    = "ovs-rundir"
 )
 
 // command returns the command line; it calls start with validated options.
@@ -40,8 +41,7 @@ func command(start func(context.Context, *options) error) *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main handles errors
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			if cmd.Bool(versionFlag) {
-				_, err := fmt.Fprintln(cmd.Root().Writer, buildinfo.Get())
-				return err
+				return showVersion(cmd)
 			}
 			if err := o.complete(cmd.Args().Slice()); err != nil {
 				return err
@@ -51,6 +51,25 @@ func command(start func(context.Context, *options) error) *cli.Command {
 			}
 			return start(ctx, &o)
 		},
+	}
+}
+
+func showVersion(cmd *cli.Command) error {
+	_, err := fmt.Fprintln(cmd.Root().Writer, buildinfo.Get())
+	return err
+}
+
+// withoutArguments returns the action of a subcommand that takes flags only, also those of the daemon: a mistyped one,
+// such as "cleanup dry-run", does nothing.
+func withoutArguments(action cli.ActionFunc) cli.ActionFunc {
+	return func(ctx context.Context, cmd *cli.Command) error {
+		switch {
+		case cmd.Bool(versionFlag):
+			return showVersion(cmd)
+		case cmd.Args().Present():
+			return &configError{[]error{fmt.Errorf("%s: unexpected argument %q", cmd.Name, cmd.Args().First())}}
+		}
+		return action(ctx, cmd)
 	}
 }
 
@@ -67,7 +86,7 @@ func nodeFlags(o *options) []cli.Flag {
 			"how several uplinks are bonded: "+strings.Join(uplink.BondModes(), ", ")),
 		&cli.IntFlag{Name: "vxlan-port", Sources: set.Env("VXLAN_PORT"), Value: ports.VXLAN, Destination: &o.vxlanPort,
 			Category: categoryNode, Usage: "UDP port of the tunnels", OnlyOnce: true},
-		&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,
+		&cli.StringFlag{Name: runDirFlag, Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,
 			Category: categoryNode, Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
 		set.String(&o.datapath, "datapath", "DATAPATH", ovsd.DatapathAuto, categoryNode, "system (kernel), netdev (userspace) or auto"),
 		&cli.BoolFlag{Name: "nat", Sources: set.Env("NAT"), Value: true, Destination: &o.nat, Category: categoryNode,

@@ -26,7 +26,7 @@ func installCommand() *cli.Command {
 			&cli.StringFlag{Name: "cni-bin-dir", Value: cniinstall.DefaultBinDir, Destination: &target, Usage: "folder of CNI plugins", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-source", Value: cniinstall.DefaultSource, Destination: &source, Usage: "folder to copy them from; empty: they are there already", OnlyOnce: true},
 		},
-		Action: func(_ context.Context, cmd *cli.Command) error {
+		Action: withoutArguments(func(_ context.Context, cmd *cli.Command) error {
 			if dir := cmd.String("cni-conf-dir"); dir != "" {
 				if err := cniinstall.Folder(dir); err != nil {
 					return err
@@ -45,7 +45,7 @@ func installCommand() *cli.Command {
 				return nil
 			}
 			return cniinstall.Programs(source, target)
-		},
+		}),
 	}
 }
 

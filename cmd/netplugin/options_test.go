@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
@@ -215,5 +216,35 @@ func TestEndpointsAreKeptFromWhatTheCommandLineNames(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A subcommand with a mistyped flag must not do its work: cleanup takes a node apart.
+func TestSubcommandsTakeFlagsOnly(t *testing.T) {
+	run := func(args ...string) (done *cli.Command, out string, err error) {
+		var said strings.Builder
+		root := &cli.Command{
+			Name: "netplugin", Writer: &said, ErrWriter: io.Discard, Flags: nodeFlags(&options{}),
+			ExitErrHandler: func(context.Context, *cli.Command, error) {},
+			Commands: []*cli.Command{{Name: "work", Flags: []cli.Flag{&cli.BoolFlag{Name: "dry-run"}}, Action: withoutArguments(func(_ context.Context, cmd *cli.Command) error {
+				done = cmd
+				return nil
+			})}},
+		}
+		err = root.Run(context.Background(), append([]string{"netplugin"}, args...))
+		return done, said.String(), err
+	}
+	for _, args := range [][]string{{"work", "dry-run"}, {"work", "--dry-run", "false"}, {"work", "--", "--dry-run"}} {
+		if done, _, err := run(args...); done != nil || exitCode(err) != daemonflags.ExitInvalid || !strings.Contains(err.Error(), "unexpected argument") {
+			t.Errorf("%q: %v, works: %v", args, err, done != nil)
+		}
+	}
+	if done, out, err := run("work", "--version"); done != nil || err != nil || !strings.Contains(out, "GitCommit:") {
+		t.Errorf("--version: %q, %v, works: %v", out, err, done != nil)
+	}
+	for _, args := range [][]string{{"--ovs-rundir=/run/ovs", "work"}, {"work", "--ovs-rundir=/run/ovs"}} {
+		if done, _, err := run(args...); err != nil || done == nil || done.String(runDirFlag) != "/run/ovs" {
+			t.Errorf("%q: %v, works: %v", args, err, done != nil)
+		}
 	}
 }

@@ -97,11 +97,23 @@ func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, 
 }
 
 // clearWay undoes attachments of other containers to the same interface of the same namespace. Those containers
-// are gone: otherwise this container would not have been given the path or the identity of the namespace.
+// are gone: otherwise this container would not have been given the identity of the namespace. The same path proves
+// less, as two runtimes may have it for two namespaces, and that of a process for as many as there are processes of
+// its id in turn: what was attached there is undone if its namespace has ended.
 func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace) error {
 	return s.replace(ctx, c.IfName+" of "+c.Netns, func(r *attachment.Record) bool {
-		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && (r.NetnsID == netns.ID() || r.Netns == c.Netns)
+		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && (r.NetnsID == netns.ID() || r.Netns == c.Netns && hasEnded(r))
 	})
+}
+
+// hasEnded reports whether an attachment has got a link, and that does not lead to an existing namespace. Unlike isGone it
+// does not look at the path.
+func hasEnded(r *attachment.Record) bool {
+	if r.HostLink == "" {
+		return false
+	}
+	leads, err := podlink.Leads(r.HostLink, r.EndpointID())
+	return !leads && err == nil
 }
 
 // clearAddress undoes attachments of earlier sandboxes of the pod, if the ADD requests an address. Those sandboxes

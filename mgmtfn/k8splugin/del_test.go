@@ -85,6 +85,22 @@ func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
 	node.NothingLeft(t)
 }
 
+// Somebody removes the folder while the server runs: containers come and go as before.
+func TestAFolderOfCheckpointsThatIsRemovedIsMadeAnew(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	do(t, node, request(cniwire.Add, "before", fakenode.NewNamespace(t), ""))
+	if err := os.RemoveAll(node.StateDir()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, node, request(cniwire.Add, "after", fakenode.NewNamespace(t), ""))
+	do(t, node, request(cniwire.Del, "before", "", ""))
+	stop()
+	node.Start(t)
+	do(t, node, request(cniwire.Del, "after", "", ""))
+	node.NothingLeft(t)
+}
+
 // A machine that boots again with a full disk serves its pods; unfinished deletions are finished.
 func TestAServerStartsOnAFullDisk(t *testing.T) {
 	node, full, free := onSmallDisk(t)

@@ -105,6 +105,9 @@ func (p *podInterface) plan(at Attachment) error {
 	return nil
 }
 
+// leastMTU6 is the least MTU of a link with IPv6 addresses (RFC 8200, 5).
+const leastMTU6 = 1280
+
 func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway string) error {
 	bare, _, _ := strings.Cut(address, "/")
 	addr, err := netip.ParseAddr(bare)
@@ -114,6 +117,9 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 	prefix := netip.PrefixFrom(addr, int(bits))
 	if bits == 0 || !prefix.IsValid() {
 		return fault.New(fault.Internal, "endpoint %s: address %s: subnet length %d", endpoint, addr, bits)
+	}
+	if mtu := p.spec.MTU; addr.Is6() && mtu != 0 && mtu < leastMTU6 {
+		return fault.New(fault.Invalid, "endpoint %s: address %s: the interface would have an MTU of %d, and IPv6 needs %d", endpoint, addr, mtu, leastMTU6)
 	}
 	p.spec.Addresses = append(p.spec.Addresses, prefix)
 	if gateway == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
@@ -66,19 +67,23 @@ func (a *Agent) awaitEncap(ctx context.Context, epID string) (pipeline.Encap, er
 	return pipeline.VXLAN, nil
 }
 
-// networkOf finds the network of an endpoint by its record or, before the record arrives, by its id, which
-// joins the ids of network and container by a dash.
+// networkOf finds the network of an endpoint by its record or, before the record arrives, by its id, which joins the
+// ids of network and container by a dash. That is ambiguous if there may be dashes on both sides: web.blue-a-1 is
+// container a-1 in a network of tenant blue, or container 1 in one of tenant blue-a. If these may be on different bridges,
+// only the record tells.
 func (c *cache) networkOf(epID string) (network, bool) {
 	if e, known := c.endpoints[epID]; known {
 		n, known := c.networks[e.netID]
 		return n, known
 	}
-	for end := len(epID) - 1; end > 0; end-- {
-		if n, known := c.networks[epID[:end]]; known && epID[end] == '-' {
-			return n, true
+	last := strings.LastIndexByte(epID, '-')
+	n, known := c.networks[epID[:max(last, 0)]]
+	for end := last - 1; known && end > 0; end-- {
+		if other, too := c.networks[epID[:end]]; too && epID[end] == '-' && other.part.Encap != n.part.Encap {
+			return network{}, false
 		}
 	}
-	return network{}, false
+	return n, known
 }
 
 // awaitFlows waits until the switch has the objects that an endpoint needs to forward. It waits for rules of

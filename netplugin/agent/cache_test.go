@@ -387,3 +387,29 @@ func TestPendingReasonsHaveAKind(t *testing.T) {
 		t.Errorf("endpoint unknown: %v", err)
 	}
 }
+
+// A port that was made on the other bridge would be no endpoint's. Names of networks, tenants, hosts and containers may
+// have dashes.
+func TestAnIdTellsTheBridgeOfAnEndpointOnlyIfItIsOfNoOtherNetwork(t *testing.T) {
+	n := newNode(t)
+	n.cache.uplink = true
+	expect := func(why, id, want string) {
+		t.Helper()
+		got := ""
+		if of, known := n.cache.networkOf(id); known {
+			got = of.record.ID
+		}
+		if got != want {
+			t.Errorf("%s: %s is in network %q, want %q", why, id, got, want)
+		}
+	}
+	n.put(netKey("web.blue"), netValue("blue", ""))
+	expect("one dash", "web.blue-1", "web.blue")
+	expect("a tenant that is not known yet", "web.blue-a-1", "")
+	expect("no network", "other", "")
+	n.put(netKey("web.blue-a"), strings.Replace(netValue("blue-a", ""), "vxlan", "vlan", 1)).put(netKey("web.blue-b"), netValue("blue-b", ""))
+	expect("two bridges", "web.blue-a-1", "")
+	expect("one bridge", "web.blue-b-1", "web.blue-b")
+	n.put(epKey("web.blue-a-1"), epValue("web.blue", me, "10.1.0.2"))
+	expect("its record", "web.blue-a-1", "web.blue")
+}

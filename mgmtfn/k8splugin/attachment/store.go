@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,7 +118,12 @@ func (s *Store) write(r *Record, state State, now time.Time, write func(path str
 	if err != nil {
 		return fmt.Errorf("checkpoint of %s: %w", r.Attachment(), err)
 	}
-	err = write(s.path(r.Attachment()), data)
+	path := s.path(r.Attachment())
+	if err = write(path, data); errors.Is(err, fs.ErrNotExist) { // somebody has removed the directory
+		if err = durable.MakeDir(s.dir); err == nil {
+			err = write(path, data)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed = err != nil; s.failed {

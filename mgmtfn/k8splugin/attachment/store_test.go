@@ -123,15 +123,15 @@ func TestThatNoCheckpointCanBeWrittenIsAProblemUntilOneCan(t *testing.T) {
 			t.Errorf("problem %v, want %q", err, want)
 		}
 	}
-	if err := os.Rename(dir, dir+".away"); err != nil {
+	if err := errors.Join(os.Rename(dir, dir+".away"), os.WriteFile(dir, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	problem("") // nothing is written to find out
 	if err := s.Begin(&r, time.Now()); err == nil {
-		t.Fatal("a checkpoint was written to a directory that is not there")
+		t.Fatal("a checkpoint was written to what is no directory")
 	}
-	problem("no such file")
-	if err := os.Rename(dir+".away", dir); err != nil {
+	problem("not a directory")
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+".away", dir)); err != nil {
 		t.Fatal(err)
 	}
 	problem("") // though nothing was attached since
@@ -142,6 +142,22 @@ func TestThatNoCheckpointCanBeWrittenIsAProblemUntilOneCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem("")
+}
+
+func TestADirectoryThatIsRemovedIsMadeAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cni")
+	s, _ := open(t, dir)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	r := sample("a")
+	if err := s.Begin(&r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s, problems := open(t, dir)
+	if have, ok := s.Get(r.Attachment()); !ok || have.State != Adding || problems != nil {
+		t.Errorf("%+v, %v, %v", have, ok, problems)
+	}
 }
 
 // On a full disk an empty file can still be made.

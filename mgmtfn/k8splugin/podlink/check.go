@@ -169,6 +169,13 @@ func InUse(name, endpointID string) (bool, error) {
 	return link != nil && link.Attrs().OperState == netlink.OperUp, err
 }
 
+// Leads reports whether it exists and its other end is in another network namespace that has not ended. The kernel
+// removes the links of one that has ended some time later.
+func Leads(name, endpointID string) (bool, error) {
+	link, err := find(name, endpointID)
+	return link != nil && int32(link.Attrs().NetNsID) >= 0, err // -1 if it has ended; the netlink library parses it as unsigned
+}
+
 // find returns nil if the link does not exist.
 func find(name, endpointID string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
