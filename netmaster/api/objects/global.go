@@ -25,6 +25,9 @@ func createGlobal(c *Change, g *contivmodel.Global) error {
 	if err := checkFabric(g.NetworkInfraType); err != nil {
 		return err
 	}
+	if err := resources.CheckPrivateSubnet(g.PvtSubnet); err != nil {
+		return err
+	}
 	vlans, err := resources.ParseVLANRange(g.Vlans)
 	if err != nil {
 		return err
@@ -99,6 +102,9 @@ func updateGlobal(c *Change, stored, wanted *contivmodel.Global) error {
 		first := stored.PvtSubnet == "" && wanted.PvtSubnet == DefaultPvtSubnet
 		if inUse != "" && !first {
 			return fault.New(fault.InUse, "Unable to update private subnet due to %s", inUse).WithField("pvtSubnet")
+		}
+		if err := resources.CheckPrivateSubnet(wanted.PvtSubnet); err != nil {
+			return err
 		}
 		stored.PvtSubnet = wanted.PvtSubnet
 	}
