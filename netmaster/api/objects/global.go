@@ -56,21 +56,8 @@ func checkFabric(infra string) error {
 
 // putGlobal stores the object and the records with the same fields for agents.
 func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
-	oper := mastercfg.GlobalOper{ID: "global"}
-	if stored, err := ledger.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
-		oper = stored
-	}
-	oper.FreeVXLANsStart = freeVXLANsStart
-	for key, record := range map[string]any{
-		mastercfg.GlobalConfigKey: mastercfg.GlobConfig{
-			NwInfraType: g.NetworkInfraType, FwdMode: g.FwdMode, ArpMode: g.ArpMode, PvtSubnet: g.PvtSubnet,
-		},
-		mastercfg.GlobalStateKey: mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
-		mastercfg.GlobalOperKey:  oper,
-	} {
-		if err := ledger.Write(c.Tx, key, record); err != nil {
-			return err
-		}
+	if err := master.DeriveGlobal(c.Tx, g, freeVXLANsStart); err != nil {
+		return err
 	}
 	return master.Put(c.Tx, g)
 }
