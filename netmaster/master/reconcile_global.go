@@ -9,7 +9,7 @@ import (
 // agent begins to program its switch.
 func repairGlobal(p *pass, key string) (findings, error) {
 	g, ok := readSound[contivmodel.Global](p, key)
-	if !ok {
+	if !ok || g.FwdMode == "" || g.PvtSubnet == "" { // agents would wait for it to be complete
 		return nil, nil
 	}
 	vxlans, err := VXLANs(p)
