@@ -50,7 +50,9 @@ var exportTool = tool{
 			outputFlag(documentFormats),
 		}
 	},
-	more: "Applied to an empty cluster, the result makes the same objects, when passwords, which are *** in it, are put in their place. They are in an order in which they can be created one by one.",
+	more: "Applied to an empty cluster, the result makes the same objects, when passwords, which are *** in it, are put in their place. " +
+		"Rules are refused there whose peer group or network is gone, or that are for one address of their group until an endpoint has it. " +
+		"Objects are in an order in which they can be created one by one.",
 }
 
 func documentFlags() []cli.Flag {

@@ -4,13 +4,44 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
+	"github.com/gorilla/mux"
+
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
+
+// speakerSegment is the collection of BGP speakers.
+const speakerSegment = "Bgps"
+
+// inspectSpeaker answers a BGP speaker with its state. Its node is asked before the answer is written: long answers are
+// written twice, and wait for each other.
+func (a *API) inspectSpeaker(r *http.Request) (rest.Reply, error) {
+	host := mux.Vars(r)["key"]
+	if err := a.ledger.View(func(reader ledger.Reader) error {
+		if !master.Exists(reader, "Bgp", host) {
+			return objects.NotFound("Bgp")
+		}
+		return nil
+	}); err != nil {
+		return rest.Reply{}, err
+	}
+	oper, err := a.bgpOper(r.Context(), host)
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	return a.read(r, func(_ objects.Type, _ ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
+		return rest.Reply{Body: contivmodel.BgpInspect{Config: *stored.(*contivmodel.Bgp), Oper: oper}}, nil
+	})
+}
 
 // bgpOper reads the BGP state of a node from its agent. It is empty for a node that is not registered or runs
 // no BGP speaker; if the agent does not answer, that is the reported problem.

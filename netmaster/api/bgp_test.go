@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,4 +137,27 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	if got := oper("h1"); !strings.Contains(got, "401 Unauthorized: the connection is plain") {
 		t.Errorf("a node that is to join: %s", got)
 	}
+}
+
+// A long answer is written twice, in one of few turns.
+func TestTheNodeOfASpeakerWithManyRoutesIsAskedOnce(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	b.ok("POST", "Bgps/h1", `{"hostname":"h1","routerip":"50.1.1.1/24"}`)
+	routes := make([]string, 20000)
+	for i := range routes {
+		routes[i] = fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)
+	}
+	told, err := json.Marshal(map[string]any{"peers": []any{}, "dsts": routes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h1.set(func(n *nodeREST) { n.bgp = string(told) })
+	if got := inspected[contivmodel.BgpOper](b, "Bgps/h1"); !slices.Equal(got.Routes, routes) || got.NumRoutes != len(routes) {
+		t.Errorf("%d routes, of which %d are named", got.NumRoutes, len(got.Routes))
+	}
+	h1.set(func(n *nodeREST) {
+		if len(n.asked) != 1 {
+			t.Errorf("the node was asked %d times", len(n.asked))
+		}
+	})
 }

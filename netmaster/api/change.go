@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 
-	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -29,6 +28,5 @@ func (a *API) view(ctx context.Context, r ledger.Reader) *objects.View {
 	return &objects.View{
 		Reader: r, ClusterMode: a.config.ClusterMode,
 		OfCluster: auth.CallerFrom(ctx).May(r, auth.Need{Verb: rights.Read, Area: rights.Cluster}),
-		Speaker:   func(host string) (contivmodel.BgpOper, error) { return a.bgpOper(ctx, host) },
 	}
 }

@@ -198,8 +198,11 @@ func (a *API) get(r *http.Request) (rest.Reply, error) {
 
 // inspect answers one object with its operational state.
 func (a *API) inspect(r *http.Request) (rest.Reply, error) {
-	if mux.Vars(r)["segment"] == serviceSegment {
+	switch mux.Vars(r)["segment"] {
+	case serviceSegment:
 		return a.inspectService(r)
+	case speakerSegment:
+		return a.inspectSpeaker(r)
 	}
 	return a.read(r, func(t objects.Type, reader ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
 		shown, err := t.Inspect(a.view(r.Context(), reader), stored)

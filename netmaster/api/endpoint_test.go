@@ -146,6 +146,46 @@ func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
 	}
 }
 
+// An infra network has one port on each host, which no policy of a group is about. In a fabric it is not in the default
+// group either.
+func TestAHostIsInNoGroup(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "networks/blue:contivh1", `{"tenantName":"blue","networkName":"contivh1","nwType":"infra","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	host := func(name, group string) {
+		t.Helper()
+		ep := b.endpoint("blue", "contivh1", group, name)
+		if ep.EndpointGroupKey != "" || ep.EndpointGroupID != 0 || ep.IPAddress == "" {
+			t.Errorf("%s: %+v", name, ep)
+		}
+	}
+	host("h1", "front")
+	host("h2", "")
+	b.store(mastercfg.GlobalConfigKey, `{"id":"","nw-infra-type":"aci","fwd-mode":"routing"}`)
+	host("h3", "")
+	if got := counts(b); got[2] != 0 {
+		t.Errorf("%d endpoints in the group", got[2])
+	}
+}
+
+// Docker asks for the address of a network's gateway before it creates the network.
+func TestInSwarmModeTheFirstAddressOfAPoolWithoutANetworkIsToldAndNotHeld(t *testing.T) {
+	b := ready(t, func(c *Config) { c.ClusterMode = "swarm-mode" })
+	before := storetest.Dump(t, b.db)
+	for pool, want := range map[string]string{"10.9.0.0/24": "10.9.0.1/24", "10.9.0.128/25:blue": "10.9.0.129/25", "2001:db8::/64": "2001:db8::1/64"} {
+		for range 2 {
+			if got := plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{AddressPool: pool}); got.IPv4Address != want {
+				t.Errorf("%s: %q, want %q", pool, got.IPv4Address, want)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, storetest.Dump(t, b.db)); diff != "" {
+		t.Errorf("held: %s", diff)
+	}
+	if _, failure := tryPlug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{NetworkID: "none.blue", AddressPool: "10.9.0.0/24"}); failure != "key not found: network none.blue" {
+		t.Errorf("a network that is named: %q", failure)
+	}
+}
+
 // Tenants blue and blue-x with a network each: an endpoint of one may have the id that one of the other would have. The
 // agent whose ADD is refused deletes afterwards what it asked for.
 func TestAnEndpointIsDeletedOnlyByItsOwnNames(t *testing.T) {

@@ -142,6 +142,9 @@ func TestEntrancesAreOfOneService(t *testing.T) {
 		invalid(`,"nodePorts":["30081:80:tcp","30081:80:TCP"]`, `node port "30081:80:TCP"`+oddPort),
 		invalid(`,"nodePorts":["30081:80:udp"]`, `node port "30081:80:udp": the service has no port 80:udp`),
 		conflict(`,"nodePorts":["30080:80:tcp"]`, "service other:blue: node port 30080 of tcp is that of service lb:blue"),
+		invalid(`,"nodePorts":["30081:80:tcp","030081:80:tcp"]`, `node port "030081:80:tcp"`+oddPort),
+		conflict(`,"nodePorts":["030080:80:tcp"]`, "service other:blue: node port 30080 of tcp is that of service lb:blue"),
+		conflict(`,"externalIps":["203.0.113.80"],"ports":["080:8081:tcp"]`, "service other:blue: port 80 of tcp at 203.0.113.80 is that of service lb:blue"),
 		conflict(`,"externalIps":["203.0.113.80"]`, "service other:blue: port 80 of tcp at 203.0.113.80 is that of service lb:blue"),
 		conflict(`,"externalIps":["10.9.0.77"]`, "external address 10.9.0.77 is in network dual"),
 		conflict(`,"externalIps":["2001:db8::77"]`, "external address 2001:db8::77 is in network dual"),
@@ -152,5 +155,5 @@ func TestEntrancesAreOfOneService(t *testing.T) {
 			"service other:blue: external addresses and node ports need a network of encapsulation vxlan and forwarding mode routing; network vlan has vlan, the cluster routing", 409, "mode"},
 	})
 	b.ok("POST", "serviceLBs/blue:lb", with(dualLB)(`,"externalIps":["203.0.113.80"]`))
-	b.ok("POST", "serviceLBs/blue:other", other(`,"externalIps":["203.0.113.80"],"nodePorts":["30080:81:tcp"],"ports":["81:8080:TCP"]`))
+	b.ok("POST", "serviceLBs/blue:other", other(`,"externalIps":["203.0.113.80"],"nodePorts":["30080:081:tcp"],"ports":["81:8080:TCP"]`))
 }

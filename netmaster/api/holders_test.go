@@ -62,6 +62,17 @@ func TestWhatDockerHasInSwarmModeIsDockersToDelete(t *testing.T) {
 	b.ok("DELETE", "networks/blue:free", "")
 }
 
+// Names may contain the dots of the key: blue.web and x have that of blue and web.x.
+func TestDockerHasNetworksOfOneTenantOnly(t *testing.T) {
+	b := furnished(t, func(c *Config) { c.ClusterMode = "swarm-mode" })
+	b.ok("POST", "networks/blue:web.x", `{"tenantName":"blue","networkName":"web.x","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.ok("POST", "tenants/blue.web", `{"tenantName":"blue.web"}`)
+	b.ok("POST", "networks/blue.web:x", `{"tenantName":"blue.web","networkName":"x","encap":"vxlan","subnet":"10.8.0.0/24"}`)
+	b.foreign(mastercfg.DockerNetworkKey("blue", "web.x", ""), `{"id":"blue.web.x.","tenantName":"blue","networkName":"web.x","docknetUUID":"d1"}`)
+	b.ok("DELETE", "networks/blue.web:x", "")
+	b.held("networks/blue:web.x", "cannot delete network web.x mapped to docker network d1")
+}
+
 func TestOtherModesKnowNoNetworksOfDockers(t *testing.T) {
 	b := furnished(t)
 	b.foreign(mastercfg.DockerNetworkKey("blue", "web", "front"), `{"id":"blue.web.front","docknetUUID":"d2"}`)

@@ -68,6 +68,7 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp" && n.bgp == "":
 		http.Error(w, "as many answers are under way as there may be", http.StatusServiceUnavailable)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
+		n.asked = append(n.asked, r.URL.Path)
 		_, _ = w.Write([]byte(n.bgp))
 	case r.Method == http.MethodGet && inspect && n.failing:
 		http.Error(w, "switch is away", http.StatusInternalServerError)

@@ -232,7 +232,12 @@ func TestGlobalRefusals(t *testing.T) {
 		{"POST", "globals/global", global(`"arpMode":"other",`), "arpMode string invalid format", 400, "invalid"},
 		{"POST", "globals/global", global(`"vxlans":"1-20000",`), "does not allow vxlan range to exceed 16000 range 1-20000", 400, "invalid"},
 		{"POST", "globals/global", global(`"pvtSubnet":"172.19.0.0/24",`), "pvtSubnet string invalid format", 400, "invalid"},
+		{"POST", "globals/global", global(`"pvtSubnet":"127.19.0.1/16",`), "subnet 127.19.0.0/16 has addresses of 127.0.0.0/8, which are those of each host's loopback: endpoints cannot have them", 400, "invalid"},
 	})
+	b.ok("DELETE", "globals/global", "")
+	b.refused("POST", "globals/global", global(`"pvtSubnet":"224.1.0.0/16",`),
+		"subnet 224.1.0.0/16 has addresses of 224.0.0.0/4, which are those of multicast groups: endpoints cannot have them", 400, "invalid")
+	b.ok("POST", "globals/global", global(`"fwdMode":"routing",`))
 	b.ok("POST", "networks/blue:one", `{"tenantName":"blue","networkName":"one","encap":"vlan","subnet":"10.1.0.0/24","pktTag":10}`)
 	b.ok("POST", "networks/blue:two", `{"tenantName":"blue","networkName":"two","encap":"vxlan","subnet":"10.2.0.0/24","pktTag":20}`)
 	b.ok("POST", "networks/blue:three", `{"tenantName":"blue","networkName":"three","encap":"vxlan","subnet":"10.3.0.0/24","pktTag":21}`)
@@ -245,6 +250,10 @@ func TestGlobalRefusals(t *testing.T) {
 	})
 	b.ok("DELETE", "networks/blue:one", "")
 	b.refused("POST", "globals/global", global(`"fwdMode":"bridge",`), "Unable to update forwarding mode due to existing 2 vxlans", 409, "in-use")
+	// A global object of before private subnets gets the default one at any time.
+	b.store(mastercfg.ModelKey("global", "global"), `{"key":"global","name":"global","fwdMode":"routing","vlans":"1-4094","vxlans":"1-10000"}`)
+	b.refused("POST", "globals/global", global(`"pvtSubnet":"172.20.0.0/16",`), "Unable to update private subnet due to existing 2 vxlans", 409, "in-use")
+	b.ok("POST", "globals/global", global(""))
 	b.ok("DELETE", "networks/blue:two", "")
 	b.ok("DELETE", "networks/blue:three", "")
 	b.store(mastercfg.ModelKey("Bgp", "h1"), `{"key":"h1"}`)

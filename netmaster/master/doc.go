@@ -7,6 +7,7 @@
 //
 //	model       reading and writing model objects; links: the objects that refer to one
 //	index       the indexes of a term; numbers: which addresses, tags and ids are taken
+//	global      modes and ranges
 //	tenant      vrf
 //	network     network, tags, overlap; docker (ids of swarm mode), serviceranges (of Kubernetes)
 //	group       group; fabric: what differs in an ACI fabric
@@ -18,8 +19,8 @@
 //	service     service, selector, provider; entrance: external addresses and node ports
 //	bgp         BGP speakers
 //	reconcile   repairs at the start of a term and from time to time: one file for each kind, reconcile_addresses,
-//	            reconcile_bgp, reconcile_bounds, reconcile_former, reconcile_numbers, reconcile_profiles,
-//	            reconcile_rules, reconcile_services
+//	            reconcile_bgp, reconcile_bounds, reconcile_former, reconcile_global, reconcile_lost,
+//	            reconcile_numbers, reconcile_profiles, reconcile_rules, reconcile_services
 //	node        nodegc: endpoints of nodes that are gone for good; nodereports: what their agents have reported;
 //	            noderemoved: those that an operator has removed
 package master

@@ -10,5 +10,8 @@ import (
 // id.
 func DockerNetwork(r ledger.Reader, tenant, network, group string) (string, error) {
 	rec, err := ledger.Read[mastercfg.DnetOperState](r, mastercfg.DockerNetworkKey(tenant, network, group))
+	if rec.TenantName != tenant || rec.NetworkName != network || rec.ServiceName != group {
+		return "", ignoreNotFound(err) // names may contain the dots of the key
+	}
 	return rec.DocknetUUID, ignoreNotFound(err)
 }

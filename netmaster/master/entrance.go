@@ -63,13 +63,14 @@ func CheckEntrances(s *contivmodel.ServiceLB) error {
 	return nil
 }
 
-// splitPort splits "80:8080:TCP"; the protocol becomes lower case.
+// splitPort splits "80:8080:TCP", in the form in which equal ones are equal: the protocol in lower case, numbers without
+// leading zeros.
 func splitPort(text string) (first, second, protocol string) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {
 		return "", "", ""
 	}
-	return parts[0], parts[1], strings.ToLower(parts[2])
+	return strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"), strings.ToLower(parts[2])
 }
 
 // checkTaken returns an error for entrances that another service has, and for addresses that the tenant has in

@@ -1,6 +1,8 @@
 package master
 
 import (
+	"cmp"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -14,14 +16,7 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 	if err != nil {
 		return nil, err
 	}
-	id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
-	rec := &mastercfg.EndpointGroupState{
-		ID: id, GroupName: g.GroupName, TenantName: g.TenantName, NetworkName: g.NetworkName,
-		PktTagType: network.PktTagType, PktTag: network.PktTag, ExtPktTag: network.ExtPktTag, GroupTag: g.CfgdTag,
-	}
-	if rec.GroupTag == "" {
-		rec.GroupTag = g.GroupName + "." + g.TenantName
-	}
+	rec := recordOf(g, &network)
 	if g.IPPool != "" {
 		pool, err := NetworkPool(tx, &network)
 		if err != nil {
@@ -38,6 +33,15 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 		return nil, err
 	}
 	return rec, PutGroup(tx, rec)
+}
+
+// recordOf returns the record of a group of a network, without an id and a range.
+func recordOf(g *contivmodel.EndpointGroup, network *mastercfg.CfgNetworkState) *mastercfg.EndpointGroupState {
+	return &mastercfg.EndpointGroupState{
+		ID: mastercfg.EndpointGroupID(g.TenantName, g.GroupName), GroupName: g.GroupName, TenantName: g.TenantName, NetworkName: g.NetworkName,
+		PktTagType: network.PktTagType, PktTag: network.PktTag, ExtPktTag: network.ExtPktTag,
+		GroupTag: cmp.Or(g.CfgdTag, g.GroupName+"."+g.TenantName),
+	}
 }
 
 // RemoveGroup deletes a group's record, which frees its id and its range. Addresses of the range that were

@@ -10,6 +10,12 @@ import (
 
 // DeriveNetwork writes the record of a new network: its subnets and its tags.
 func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
+	return deriveNetwork(tx, n, freeTags)
+}
+
+// deriveNetwork is DeriveNetwork with a function that finds the tags.
+func deriveNetwork(tx *ledger.Tx, n *contivmodel.Network,
+	tags func(r ledger.Reader, encap string, requested int) (pktTag, extPktTag int, err error)) error {
 	id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
 	rec := mastercfg.CfgNetworkState{
 		ID: id, Tenant: n.TenantName, NetworkName: n.NetworkName, NwType: n.NwType,
@@ -28,7 +34,7 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 		return err
 	}
 	var err error
-	if rec.PktTag, rec.ExtPktTag, err = freeTags(tx, n.Encap, n.PktTag); err != nil {
+	if rec.PktTag, rec.ExtPktTag, err = tags(tx, n.Encap, n.PktTag); err != nil {
 		return err
 	}
 	return putNetwork(tx, &rec)

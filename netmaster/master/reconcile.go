@@ -76,6 +76,8 @@ func (rc *Reconciler) firstChecks() []check {
 func (rc *Reconciler) otherChecks() []check {
 	objects := func(objType string) string { return mastercfg.ModelKey(objType, "") }
 	return []check{
+		// Groups and rules in a fabric differ from others.
+		{"modes", []string{objects("global")}, repairGlobal},
 		{"routing domains", []string{mastercfg.VRFPrefix, objects("tenant")}, repairVRF},
 		{"networks", []string{objects("network"), mastercfg.NetworkPrefix}, repairNetwork},
 		// The record of a group has the tags of its network.

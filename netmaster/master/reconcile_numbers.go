@@ -92,7 +92,7 @@ func repairNetwork(p *pass, key string) (findings, error) {
 		if _, has := p.Get(mastercfg.NetworkPrefix + id); has || !ok {
 			return nil, nil
 		}
-		return findings{"record of network " + id + " made"}, DeriveNetwork(p.Tx, &n)
+		return findings{"record of network " + id + " made"}, restoreNetwork(p.Tx, &n)
 	}
 	rec, ok := readSound[mastercfg.CfgNetworkState](p, key)
 	if !ok || Exists(p, "network", rec.Tenant+":"+rec.NetworkName) {
@@ -109,20 +109,16 @@ func repairGroup(p *pass, key string) (findings, error) {
 		if _, has := p.Get(mastercfg.EndpointGroupPrefix + id); has || !ok {
 			return nil, nil
 		}
-		rec, err := DeriveGroup(p.Tx, &g)
-		if err != nil {
-			return nil, err
-		}
-		profile, err := Get[contivmodel.Netprofile](p, g.Links.NetProfile.Key, nil)
-		if err != nil {
-			return nil, err
-		}
-		ApplyNetProfile(rec, profile)
-		return findings{"record of endpoint group " + id + " made"}, PutGroup(p.Tx, rec)
+		return findings{"record of endpoint group " + id + " made"}, restoreGroup(p.Tx, &g)
 	}
 	rec, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	if !ok || Exists(p, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
 		return nil, nil
+	}
+	for _, ep := range readFound(p, memberTerm+rec.ID) { // another group will get its id
+		if err := MoveEndpoint(p.Tx, ep, ""); err != nil {
+			return nil, err
+		}
 	}
 	RemoveGroup(p.Tx, &rec)
 	return findings{"record of endpoint group " + rec.ID + ", which is gone, deleted"}, nil
@@ -156,8 +152,7 @@ func renumber(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
 			return err
 		}
 	}
-	prefix := mastercfg.PolicyPrefix + g.TenantName + ":" + g.GroupName + ":"
-	return each(tx, prefix, func(key string, b mastercfg.EpgPolicy) error {
+	return each(tx, bindingsOf(g), func(key string, b mastercfg.EpgPolicy) error {
 		b.EndpointGroupID = g.EndpointGroupID
 		return ledger.Write(tx, key, b)
 	})

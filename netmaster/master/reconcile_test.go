@@ -2,8 +2,10 @@ package master_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +99,11 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 	for name, damage := range map[string]func(*world){
 		"counters of a network": func(w *world) { w.edit(net, "epCount", 7); w.edit(net, "epAddrCount", -3) },
 		"counter of a group":    func(w *world) { w.edit(epg, "epCount", 3) },
+		"group with a range":    func(w *world) { w.damage(epg, "") },
+		"modes":                 func(w *world) { w.damage(mastercfg.GlobalConfigKey, "") },
+		"changed mode":          func(w *world) { w.edit(mastercfg.GlobalConfigKey, "fwd-mode", "bridge") },
+		"ranges":                func(w *world) { w.damage(mastercfg.GlobalStateKey, "") },
+		"corrupt ranges":        func(w *world) { w.damage(mastercfg.GlobalOperKey, "{") },
 		"vlan pool":             func(w *world) { w.damage(mastercfg.VLANConfigKey, "") },
 		"vxlan pool":            func(w *world) { w.damage(mastercfg.VXLANConfigKey, "") },
 		"corrupt vxlan pool":    func(w *world) { w.damage(mastercfg.VXLANConfigKey, "{") },
@@ -185,6 +192,89 @@ func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
 	kv, err := w.db.Get(t.Context(), mastercfg.EndpointPrefix+"web.default-c4")
 	if err != nil || !strings.Contains(string(kv.Value), `"ipAddress":"10.7.0.3"`) {
 		t.Errorf("the next endpoint is %s, %v", kv.Value, err)
+	}
+}
+
+// All of it but the endpoints follows from the objects, the endpoints and each other.
+func TestEachRecordThatIsLostIsMadeAgain(t *testing.T) {
+	w := populated(t)
+	before := storetest.Dump(t, w.db)
+	rc := master.NewReconciler(w.ledger, w.entry)
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		derived := strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.GlobalRoot) || key == mastercfg.GlobalOperKey
+		if !derived || strings.HasPrefix(key, mastercfg.EndpointPrefix) {
+			continue
+		}
+		w.damage(key, "")
+		w.reconcile(rc)
+		if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+			t.Fatalf("without %s: %s", key, diff)
+		}
+	}
+}
+
+// Numbers below those of the lost records are free, so that the lowest free ones are others. Rules must be in force all
+// the time, and nodes outside have the VLAN of the network.
+func TestLostRecordsGetTheirNumbersAgain(t *testing.T) {
+	const late, out = mastercfg.EndpointGroupPrefix + "late:default", mastercfg.NetworkPrefix + "out.default"
+	for name, network := range map[string]string{
+		"vlan": `"encap":"vlan"`, "requested vlan": `"encap":"vlan","pktTag":77`, "vxlan": `"encap":"vxlan"`, "requested vxlan": `"encap":"vxlan","pktTag":77`,
+	} {
+		for _, lost := range [][]string{{late}, {out}, {late, out}} {
+			w := populated(t)
+			w.post("networks/default:early", `{"tenantName":"default","networkName":"early","encap":"vxlan","subnet":"10.9.1.0/24"}`)
+			w.post("networks/default:early1", `{"tenantName":"default","networkName":"early1","encap":"vlan","subnet":"10.9.2.0/24"}`)
+			w.post("endpointGroups/default:early2", `{"tenantName":"default","groupName":"early2","networkName":"web"}`)
+			w.post("networks/default:out", `{"tenantName":"default","networkName":"out","subnet":"10.9.3.0/24",`+network+`}`)
+			w.post("endpointGroups/default:other", `{"tenantName":"default","groupName":"other","networkName":"out"}`)
+			w.post("endpointGroups/default:late", `{"tenantName":"default","groupName":"late","networkName":"out","policies":["p"],"netProfile":"gold","cfgdTag":"t"}`)
+			w.post(mastercfg.CreateEndpointPath, `{"TenantName":"default","NetworkName":"out","ConfigEP":{"Host":"h1","Container":"c9","ServiceName":"late"}}`)
+			for _, early := range []string{"networks/default:early", "networks/default:early1", "endpointGroups/default:early2"} {
+				w.request("DELETE", early, "")
+			}
+			before := storetest.Dump(t, w.db)
+			for _, key := range lost {
+				w.damage(key, "")
+			}
+			w.reconcile(master.NewReconciler(w.ledger, w.entry))
+			if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+				t.Errorf("%s, lost %v: %s", name, lost, diff)
+			}
+		}
+	}
+}
+
+// While a record is lost, others may get its numbers. Then its endpoints and rules get the new ones.
+func TestALostGroupWhoseIDAnotherGroupHasGetsAnotherOne(t *testing.T) {
+	w := populated(t)
+	w.damage(mastercfg.EndpointGroupPrefix+"front:default", "")
+	w.post("endpointGroups/default:thief", `{"tenantName":"default","groupName":"thief","networkName":"web"}`)
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	thief := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+"thief:default")
+	front := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+"front:default")
+	ep := read[mastercfg.CfgEndpointState](w, mastercfg.EndpointPrefix+"web.default-c1")
+	binding := read[mastercfg.EpgPolicy](w, mastercfg.PolicyPrefix+"default:front:default:p")
+	rule := read[mastercfg.CfgPolicyRule](w, mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx")
+	ids := []int{front.EndpointGroupID, ep.EndpointGroupID, binding.EndpointGroupID, rule.DstEndpointGroup}
+	if thief.EndpointGroupID != 1 || !cmp.Equal(ids, []int{3, 3, 3, 3}) {
+		t.Errorf("the other group has id %d; group, endpoint, binding and rule have %v", thief.EndpointGroupID, ids)
+	}
+}
+
+// The id of a group whose object is gone becomes that of another one, whose policies are not about its endpoints.
+func TestEndpointsOfAGroupThatIsGoneAreInNone(t *testing.T) {
+	w := populated(t)
+	w.damage(mastercfg.ModelKey("endpointGroup", "default:back"), "")
+	rc := master.NewReconciler(w.ledger, w.entry)
+	w.reconcile(rc)
+	w.post("endpointGroups/default:next", `{"tenantName":"default","groupName":"next","networkName":"web"}`)
+	next := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+"next:default")
+	ep := read[mastercfg.CfgEndpointState](w, mastercfg.EndpointPrefix+"web.default-c2")
+	if next.EndpointGroupID != 2 || ep.EndpointGroupID != 0 || ep.EndpointGroupKey != "" || ep.IPAddress == "" {
+		t.Errorf("group %d, endpoint %+v", next.EndpointGroupID, ep)
+	}
+	if got := w.reconcile(rc); got != nil {
+		t.Errorf("second run repaired %q", got)
 	}
 }
 

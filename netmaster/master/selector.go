@@ -56,8 +56,8 @@ func CheckPorts(ports []string) error {
 	taken := make(map[string]string, len(ports)) // the item of ports, by service port and protocol
 	for _, text := range ports {
 		numbers, protocol := portOf(text)
-		port, _, _ := strings.Cut(text, ":")
-		own := strings.TrimLeft(port, "0") + "/" + strings.ToLower(protocol)
+		port, _, transport := splitPort(text)
+		own := port + "/" + transport
 		switch {
 		case !numbers || protocol == "":
 			return refused.WithExplanation("ports %q: want servicePort:providerPort:protocol, such as 80:8080:tcp", text)

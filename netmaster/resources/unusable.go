@@ -21,6 +21,15 @@ var unusable = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast groups"},
 }
 
+// CheckPrivateSubnet refuses a private subnet, which hosts and endpoints have addresses of, for the same reason.
+func CheckPrivateSubnet(text string) error {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return fault.New(fault.Invalid, "private subnet %q is not address/length", text).WithField("pvtSubnet")
+	}
+	return checkUsable(prefix.Masked(), "pvtSubnet")
+}
+
 // checkUsable refuses the subnet of a new network if it has addresses that no endpoint can have.
 func checkUsable(subnet netip.Prefix, field string) error {
 	for _, r := range unusable {

@@ -77,8 +77,3 @@ func removeBgp(c *Change, b *contivmodel.Bgp) error {
 	master.Drop(c.Tx, b)
 	return nil
 }
-
-func inspectBgp(v *View, b *contivmodel.Bgp) (any, error) {
-	oper, err := v.Speaker(b.Hostname)
-	return contivmodel.BgpInspect{Config: *b, Oper: oper}, err
-}

@@ -25,6 +25,9 @@ func createGlobal(c *Change, g *contivmodel.Global) error {
 	if err := checkFabric(g.NetworkInfraType); err != nil {
 		return err
 	}
+	if err := resources.CheckPrivateSubnet(g.PvtSubnet); err != nil {
+		return err
+	}
 	vlans, err := resources.ParseVLANRange(g.Vlans)
 	if err != nil {
 		return err
@@ -53,21 +56,8 @@ func checkFabric(infra string) error {
 
 // putGlobal stores the object and the records with the same fields for agents.
 func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
-	oper := mastercfg.GlobalOper{ID: "global"}
-	if stored, err := ledger.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
-		oper = stored
-	}
-	oper.FreeVXLANsStart = freeVXLANsStart
-	for key, record := range map[string]any{
-		mastercfg.GlobalConfigKey: mastercfg.GlobConfig{
-			NwInfraType: g.NetworkInfraType, FwdMode: g.FwdMode, ArpMode: g.ArpMode, PvtSubnet: g.PvtSubnet,
-		},
-		mastercfg.GlobalStateKey: mastercfg.GlobalState{Auto: mastercfg.AutoRanges{VLANs: g.Vlans, VXLANs: g.Vxlans}},
-		mastercfg.GlobalOperKey:  oper,
-	} {
-		if err := ledger.Write(c.Tx, key, record); err != nil {
-			return err
-		}
+	if err := master.DeriveGlobal(c.Tx, g, freeVXLANsStart); err != nil {
+		return err
 	}
 	return master.Put(c.Tx, g)
 }
@@ -99,6 +89,9 @@ func updateGlobal(c *Change, stored, wanted *contivmodel.Global) error {
 		first := stored.PvtSubnet == "" && wanted.PvtSubnet == DefaultPvtSubnet
 		if inUse != "" && !first {
 			return fault.New(fault.InUse, "Unable to update private subnet due to %s", inUse).WithField("pvtSubnet")
+		}
+		if err := resources.CheckPrivateSubnet(wanted.PvtSubnet); err != nil {
+			return err
 		}
 		stored.PvtSubnet = wanted.PvtSubnet
 	}

@@ -64,8 +64,7 @@ func (c *Change) put(objects ...contivmodel.Object) error {
 type View struct {
 	ledger.Reader
 	ClusterMode string
-	OfCluster   bool                                           // the caller may read objects outside of tenants
-	Speaker     func(host string) (contivmodel.BgpOper, error) // reads the BGP state of a node
+	OfCluster   bool // the caller may read objects outside of tenants
 }
 
 // Type has the operations on the objects of one type.
@@ -98,7 +97,7 @@ func Types() map[string]Type {
 		"appProfile":        of(createAppProfile, updateAppProfile, removeAppProfile, configOnly),
 		"aciGw":             of(createAciGw, updateAciGw, removeAciGw, inspectAciGw),
 		"serviceLB":         of(createServiceLB, updateServiceLB, removeServiceLB, configOnly), // InspectService returns more
-		"Bgp":               of(createBgp, updateBgp, removeBgp, inspectBgp),
+		"Bgp":               of(createBgp, updateBgp, removeBgp, configOnly),                   // package api asks the node
 	}
 }
 
