@@ -14,14 +14,7 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 	if err != nil {
 		return nil, err
 	}
-	id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
-	rec := &mastercfg.EndpointGroupState{
-		ID: id, GroupName: g.GroupName, TenantName: g.TenantName, NetworkName: g.NetworkName,
-		PktTagType: network.PktTagType, PktTag: network.PktTag, ExtPktTag: network.ExtPktTag, GroupTag: g.CfgdTag,
-	}
-	if rec.GroupTag == "" {
-		rec.GroupTag = g.GroupName + "." + g.TenantName
-	}
+	rec := newGroup(g, &network)
 	if g.IPPool != "" {
 		pool, err := NetworkPool(tx, &network)
 		if err != nil {
@@ -31,13 +24,51 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 			return nil, err
 		}
 	}
-	if rec.EndpointGroupID, err = resources.LowestGroupID(numbers{tx, groupIDSet}); err != nil {
+	return rec, numberGroup(tx, rec)
+}
+
+// rederiveGroup is DeriveGroup for a group whose record was lost: its object reserves the range already, and endpoints
+// may have addresses in it.
+func rederiveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.EndpointGroupState, error) {
+	network, err := GetNetwork(tx, mastercfg.NetworkID(g.TenantName, g.NetworkName))
+	if err != nil {
 		return nil, err
+	}
+	rec := newGroup(g, &network)
+	if g.IPPool != "" {
+		first, last, err := resources.ParsePool(g.IPPool)
+		if err != nil {
+			return nil, err
+		}
+		rec.IPPool = first.String() + "-" + last.String()
+		if _, err := GroupPool(tx, &network, rec); err != nil {
+			return nil, err
+		}
+	}
+	return rec, numberGroup(tx, rec)
+}
+
+// newGroup returns the record of a group without its id and range.
+func newGroup(g *contivmodel.EndpointGroup, network *mastercfg.CfgNetworkState) *mastercfg.EndpointGroupState {
+	rec := &mastercfg.EndpointGroupState{
+		ID: mastercfg.EndpointGroupID(g.TenantName, g.GroupName), GroupName: g.GroupName, TenantName: g.TenantName, NetworkName: g.NetworkName,
+		PktTagType: network.PktTagType, PktTag: network.PktTag, ExtPktTag: network.ExtPktTag, GroupTag: g.CfgdTag,
+	}
+	if rec.GroupTag == "" {
+		rec.GroupTag = g.GroupName + "." + g.TenantName
+	}
+	return rec
+}
+
+// numberGroup gives a group an id, and in a fabric a VLAN, and stores its record.
+func numberGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) (err error) {
+	if rec.EndpointGroupID, err = resources.LowestGroupID(numbers{tx, groupIDSet}); err != nil {
+		return err
 	}
 	if err := takeGroupVLAN(tx, rec); err != nil {
-		return nil, err
+		return err
 	}
-	return rec, PutGroup(tx, rec)
+	return PutGroup(tx, rec)
 }
 
 // RemoveGroup deletes a group's record, which frees its id and its range. Addresses of the range that were

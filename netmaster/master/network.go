@@ -10,6 +10,22 @@ import (
 
 // DeriveNetwork writes the record of a new network: its subnets and its tags.
 func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
+	return deriveNetwork(tx, n, func() (pktTag, extPktTag int, err error) { return freeTags(tx, n.Encap, n.PktTag) })
+}
+
+// rederiveNetwork is DeriveNetwork for a network whose record was lost: the records of its groups still have its tags.
+func rederiveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
+	return deriveNetwork(tx, n, func() (pktTag, extPktTag int, err error) {
+		pktTag, extPktTag, err = formerTags(tx, n)
+		if pktTag == 0 && err == nil {
+			pktTag, extPktTag, err = freeTags(tx, n.Encap, n.PktTag)
+		}
+		return pktTag, extPktTag, err
+	})
+}
+
+// deriveNetwork is DeriveNetwork with a function that returns the tags.
+func deriveNetwork(tx *ledger.Tx, n *contivmodel.Network, tags func() (pktTag, extPktTag int, err error)) error {
 	id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
 	rec := mastercfg.CfgNetworkState{
 		ID: id, Tenant: n.TenantName, NetworkName: n.NetworkName, NwType: n.NwType,
@@ -28,7 +44,7 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 		return err
 	}
 	var err error
-	if rec.PktTag, rec.ExtPktTag, err = freeTags(tx, n.Encap, n.PktTag); err != nil {
+	if rec.PktTag, rec.ExtPktTag, err = tags(); err != nil {
 		return err
 	}
 	return putNetwork(tx, &rec)

@@ -7,6 +7,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // repairVRF gives a tenant a routing domain of its own, with its mode, and deletes one without a tenant.
@@ -92,7 +93,7 @@ func repairNetwork(p *pass, key string) (findings, error) {
 		if _, has := p.Get(mastercfg.NetworkPrefix + id); has || !ok {
 			return nil, nil
 		}
-		return findings{"record of network " + id + " made"}, DeriveNetwork(p.Tx, &n)
+		return findings{"record of network " + id + " made"}, rederiveNetwork(p.Tx, &n)
 	}
 	rec, ok := readSound[mastercfg.CfgNetworkState](p, key)
 	if !ok || Exists(p, "network", rec.Tenant+":"+rec.NetworkName) {
@@ -101,7 +102,8 @@ func repairNetwork(p *pass, key string) (findings, error) {
 	return findings{"record of network " + rec.ID + ", which is gone, deleted"}, RemoveNetwork(p.Tx, &rec)
 }
 
-// repairGroup writes the missing record of a group of the model, and deletes a record without a group.
+// repairGroup writes the missing record of a group of the model, and deletes a record without a group. Endpoints of
+// a deleted one are in no group any more: its id is free.
 func repairGroup(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "endpointGroup"); ok {
 		g, ok := readSound[contivmodel.EndpointGroup](p, key)
@@ -109,7 +111,7 @@ func repairGroup(p *pass, key string) (findings, error) {
 		if _, has := p.Get(mastercfg.EndpointGroupPrefix + id); has || !ok {
 			return nil, nil
 		}
-		rec, err := DeriveGroup(p.Tx, &g)
+		rec, err := rederiveGroup(p.Tx, &g)
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +120,34 @@ func repairGroup(p *pass, key string) (findings, error) {
 			return nil, err
 		}
 		ApplyNetProfile(rec, profile)
-		return findings{"record of endpoint group " + id + " made"}, PutGroup(p.Tx, rec)
+		if former := formerGroupID(p, id); former != 0 {
+			rec.EndpointGroupID = former
+		}
+		return findings{"record of endpoint group " + id + " made"}, renumber(p.Tx, rec)
 	}
 	rec, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	if !ok || Exists(p, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
 		return nil, nil
 	}
+	for _, ep := range readFound(p, memberTerm+rec.ID) {
+		if err := MoveEndpoint(p.Tx, ep, ""); err != nil {
+			return nil, err
+		}
+	}
 	RemoveGroup(p.Tx, &rec)
 	return findings{"record of endpoint group " + rec.ID + ", which is gone, deleted"}, nil
+}
+
+// formerGroupID returns the id that an endpoint of a group still has from the group's lost record, unless another
+// group has got it since; 0: none.
+func formerGroupID(r ledger.Reader, groupID string) int {
+	for _, ep := range readFound(r, memberTerm+groupID) {
+		owner := oldest(r, numberTerm(groupIDSet, ep.EndpointGroupID))
+		if ep.EndpointGroupID > 0 && ep.EndpointGroupID <= pipeline.MaxGroup && (owner == "" || owner == mastercfg.EndpointGroupPrefix+groupID) {
+			return ep.EndpointGroupID
+		}
+	}
+	return 0
 }
 
 // repairGroupID gives a group an id of its own. Of two groups with one id the one that was written first keeps it.
@@ -151,6 +173,9 @@ func renumber(tx *ledger.Tx, g *mastercfg.EndpointGroupState) error {
 		return err
 	}
 	for _, ep := range readFound(tx, memberTerm+g.ID) {
+		if ep.EndpointGroupID == g.EndpointGroupID {
+			continue
+		}
 		ep.EndpointGroupID = g.EndpointGroupID
 		if err := putEndpoint(tx, &ep); err != nil {
 			return err

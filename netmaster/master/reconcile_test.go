@@ -124,6 +124,8 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 		"group of nobody": func(w *world) {
 			w.damage(mastercfg.EndpointGroupPrefix+"x:default", `{"id":"x:default","tenantName":"default","groupName":"x"}`)
 		},
+		"group with a range":        func(w *world) { w.damage(epg, "") },
+		"all groups":                func(w *world) { w.damage(epg, ""); w.damage(mastercfg.EndpointGroupPrefix+"back:default", "") },
 		"limits of a group":         func(w *world) { w.edit(mastercfg.EndpointGroupPrefix+"back:default", "Bandwidth", "1g") },
 		"limits of a group without": func(w *world) { w.edit(epg, "Burst", 7) },
 		"bgp":                       func(w *world) { w.damage(mastercfg.BgpPrefix+"h1", "") },
@@ -185,6 +187,59 @@ func TestMissingRecordsAreMadeFromIntent(t *testing.T) {
 	kv, err := w.db.Get(t.Context(), mastercfg.EndpointPrefix+"web.default-c4")
 	if err != nil || !strings.Contains(string(kv.Value), `"ipAddress":"10.7.0.3"`) {
 		t.Errorf("the next endpoint is %s, %v", kv.Value, err)
+	}
+}
+
+// With the id of another group an endpoint would be judged by the rules of that one.
+func TestAGroupWhoseIDWasGivenAwayWhileItsRecordWasLostGetsAnother(t *testing.T) {
+	const front = mastercfg.EndpointGroupPrefix + "front:default"
+	w := populated(t)
+	w.damage(front, "")
+	w.post("endpointGroups/default:later", `{"tenantName":"default","groupName":"later","networkName":"web"}`)
+	later := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+"later:default").EndpointGroupID
+	rc := master.NewReconciler(w.ledger, w.entry)
+	w.reconcile(rc)
+	id := read[mastercfg.EndpointGroupState](w, front).EndpointGroupID
+	ep := read[mastercfg.CfgEndpointState](w, mastercfg.EndpointPrefix+"web.default-c1")
+	binding := read[mastercfg.EpgPolicy](w, mastercfg.PolicyPrefix+"default:front:default:p")
+	rule := read[mastercfg.CfgPolicyRule](w, mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx")
+	if id == 0 || id == later || ep.EndpointGroupID != id || binding.EndpointGroupID != id || rule.DstEndpointGroup != id {
+		t.Errorf("id %d, of the later group %d: endpoint %+v, binding %+v, rule %+v", id, later, ep, binding, rule)
+	}
+	if got := w.reconcile(rc); got != nil {
+		t.Errorf("second run repaired %q", got)
+	}
+}
+
+// The tags of a network are on wires and in the records of its groups.
+func TestANetworkWhoseRecordWasLostHasTheTagsOfItsGroups(t *testing.T) {
+	for _, tag := range []string{`"vlan"`, `"vlan","pktTag":77`, `"vxlan"`, `"vxlan","pktTag":77`} {
+		t.Run(tag, func(t *testing.T) {
+			w := newWorld(t)
+			w.post("networks/default:first", `{"tenantName":"default","networkName":"first","subnet":"10.7.0.0/24","encap":`+strings.TrimSuffix(tag, `,"pktTag":77`)+`}`)
+			w.post("networks/default:lost", `{"tenantName":"default","networkName":"lost","subnet":"10.8.0.0/24","encap":`+tag+`}`)
+			w.post("endpointGroups/default:g", `{"tenantName":"default","groupName":"g","networkName":"lost"}`)
+			w.request("DELETE", "networks/default:first", "") // the lowest tags are free
+			before := storetest.Dump(t, w.db)
+			w.damage(mastercfg.NetworkPrefix+"lost.default", "")
+			w.reconcile(master.NewReconciler(w.ledger, w.entry))
+			if diff := cmp.Diff(before, storetest.Dump(t, w.db)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The id of a deleted record is free: the next group must not have the endpoints of the one before.
+func TestEndpointsOfAGroupOfNobodyAreInNoGroup(t *testing.T) {
+	w := populated(t)
+	w.damage(mastercfg.ModelKey("endpointGroup", "default:back"), "")
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	w.post("endpointGroups/default:later", `{"tenantName":"default","groupName":"later","networkName":"web"}`)
+	id := read[mastercfg.EndpointGroupState](w, mastercfg.EndpointGroupPrefix+"later:default").EndpointGroupID
+	ep := read[mastercfg.CfgEndpointState](w, mastercfg.EndpointPrefix+"web.default-c2")
+	if id == 0 || ep.EndpointGroupID != 0 || ep.EndpointGroupKey != "" || ep.IPAddress == "" {
+		t.Errorf("endpoint of nobody's group %+v, id of the next group %d", ep, id)
 	}
 }
 
@@ -265,6 +320,8 @@ func TestValuesNobodyCanReadAreLeftAlone(t *testing.T) {
 	w.damage(mastercfg.NetworkPrefix+"lan.default", `{"id":`)
 	w.damage(mastercfg.EndpointPrefix+"x", `[1]`)
 	w.damage(mastercfg.ModelKey("rule", "default:p:9"), `"`)
+	w.post("rules/default:p:2", `{"tenantName":"default","policyName":"p","ruleId":"2","direction":"out","action":"deny","priority":100}`)
+	w.damage(mastercfg.ModelKey("rule", "default:p:2"), `{"action":`) // agents go on to deny
 	before := storetest.Dump(t, w.db)
 	w.reconcile(master.NewReconciler(w.ledger, w.entry))
 	after := storetest.Dump(t, w.db)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -49,6 +50,31 @@ func freeTags(r ledger.Reader, encap string, requested int) (pktTag, extPktTag i
 	}
 	vni, localVLAN, err := pool.Allocate(uint(requested))
 	return int(localVLAN), int(vni), err
+}
+
+// formerTags returns the tags that a group of a network still has from the network's lost record, unless another
+// network has got one of them since; 0: none. In a fabric groups have tags of their own.
+func formerTags(r ledger.Reader, n *contivmodel.Network) (pktTag, extPktTag int, err error) {
+	if inFabric, err := InFabric(r); inFabric || err != nil {
+		return 0, 0, err
+	}
+	for _, key := range keysOf(r, link("network", n.TenantName+":"+n.NetworkName, "EndpointGroups"), "endpointGroup") {
+		g, err := groupRecord(r, key)
+		if err := ignoreCorrupt(err); err != nil {
+			return 0, 0, err
+		}
+		if g == nil || g.PktTag == 0 || g.PktTagType != n.Encap {
+			continue
+		}
+		if n.Encap == "vlan" {
+			if _, other := NetworkWithTag(r, n.Encap, g.PktTag); other == "" {
+				return g.PktTag, 0, nil
+			}
+		} else if oldest(r, numberTerm(vniSet, g.ExtPktTag)) == "" && oldest(r, numberTerm(localSet, g.PktTag)) == "" {
+			return g.PktTag, g.ExtPktTag, nil
+		}
+	}
+	return 0, 0, nil
 }
 
 // NetworkWithTag returns the network that has a tag of an encapsulation; empty if none has.
