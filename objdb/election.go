@@ -174,7 +174,7 @@ func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) (at int64,
 	}
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for resp := range client.Watch(ctx, key, clientv3.WithRev(rev), clientv3.WithFilterPut()) {
+	for resp := range client.Watch(ctx, key, clientv3.WithRev(rev)) { // without filters, which gates refuse
 		if err := resp.Err(); err != nil {
 			return 0, db.explain("watch "+key, err)
 		}

@@ -52,7 +52,7 @@ func (s Service) Key() string {
 }
 
 // Registration keeps services registered on a lease, as long as the process lives. A lost lease is
-// replaced and the keys are put again.
+// replaced and the keys are put again, as is a key that somebody has deleted.
 //
 // A put without an answer may be executed later, even if its key has been withdrawn since: an absent key has no
 // revision to compare. It is impossible after its lease has ended. So after such a put and a withdrawal the
@@ -186,8 +186,9 @@ func (r *Registration) hold(held tenure) error {
 		history := r.db.Standing().History
 		wanted := r.entries()
 		txn, err := r.changes(held.alive, published, wanted)
+		var rev int64
 		if err == nil {
-			err = r.publish(held.alive, held.id, txn)
+			rev, err = r.publish(held.alive, held.id, txn)
 			doubt = doubt || fault.Is(err, fault.Unavailable)
 			if err == nil {
 				move = move || doubt && len(txn.Deletes) > 0
@@ -220,7 +221,7 @@ func (r *Registration) hold(held tenure) error {
 		if move {
 			return errMove
 		}
-		if !r.outdated(held.alive, history) {
+		if !r.outdated(held.alive, history, txn.Puts, rev) {
 			return context.Cause(held.alive)
 		}
 	}
@@ -238,9 +239,21 @@ func (r *Registration) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// outdated blocks until the entries have to be put again: others are wanted, or the store has another history.
-// It returns false when ctx ends before.
-func (r *Registration) outdated(ctx context.Context, history int) bool {
+// outdated blocks until the entries have to be put again: others are wanted, one of those that were put at a revision
+// is gone, or the store has another history. It returns false when ctx ends before.
+func (r *Registration) outdated(ctx context.Context, history int, entries []KV, rev int64) bool {
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	gone := notify.New()
+	for _, entry := range entries {
+		watches.Go(func() {
+			if r.db.awaitAbsent(watching, entry.Key, rev) {
+				gone.Send()
+			}
+		})
+	}
 	for {
 		s := r.db.Standing()
 		if s.History != history {
@@ -249,11 +262,35 @@ func (r *Registration) outdated(ctx context.Context, history int) bool {
 		select {
 		case <-r.change:
 			return true
+		case <-gone:
+			return true
 		case <-s.Changed:
 		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+// awaitAbsent blocks until a key that existed at a revision does not exist any more, as when somebody has deleted it. It
+// returns false when ctx ends before. After a deletion it pauses: another host with the address of this one deletes the
+// key before it puts its own, which then stays, and the two do not delete each other's for ever.
+func (db *DB) awaitAbsent(ctx context.Context, key string, rev int64) bool {
+	for ctx.Err() == nil {
+		// An error means that the watch is behind its history, or that the store has ended it.
+		_, _ = db.awaitDelete(ctx, key, rev+1)
+		retry.Pause(ctx, RetryMost)
+		resp, err := Call(ctx, db, "look for "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+			return c.Get(ctx, key, clientv3.WithKeysOnly())
+		})
+		switch {
+		case err != nil: // the store is away
+		case len(resp.Kvs) == 0:
+			return true
+		default:
+			rev = resp.Header.Revision
+		}
+	}
+	return false
 }
 
 // entries returns the wanted keys and values; of two services with one key the later is used.
@@ -299,15 +336,18 @@ func (r *Registration) changes(ctx context.Context, published map[string]struct{
 	return t, nil
 }
 
-// publish executes changes on a lease.
-func (r *Registration) publish(ctx context.Context, on clientv3.LeaseID, t Txn) error {
+// publish executes changes on a lease, and returns their revision.
+func (r *Registration) publish(ctx context.Context, on clientv3.LeaseID, t Txn) (rev int64, err error) {
 	resp, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(t.compares()...).Then(t.ops(clientv3.WithLease(on))...).Commit()
 	})
-	if err == nil && !resp.Succeeded {
-		err = fault.New(fault.Conflict, "services: their keys were written meanwhile")
+	switch {
+	case err != nil:
+		return 0, err
+	case !resp.Succeeded:
+		return 0, fault.New(fault.Conflict, "services: their keys were written meanwhile")
 	}
-	return err
+	return resp.Header.Revision, nil
 }
 
 // withdrawOther deletes a key if it names another host than value does. It returns the revision of the key's

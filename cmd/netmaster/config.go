@@ -30,7 +30,7 @@ func (o *options) config(arguments []string) (daemon.Config, error) {
 	for _, argument := range arguments {
 		found = append(found, fmt.Errorf("%q: netmaster takes no arguments beside flags", argument))
 	}
-	if o.infra = strings.ToLower(o.infra); o.infra != "default" && o.infra != "aci" {
+	if o.infra = strings.ToLower(o.infra); o.infra != "" && o.infra != "default" && o.infra != "aci" {
 		found = append(found, fmt.Errorf("--infra %q: want default or aci", o.infra))
 	}
 	if o.leaderTTL < 2*time.Second {

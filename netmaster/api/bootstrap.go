@@ -71,11 +71,11 @@ func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 	return nil
 }
 
-// WithDefaults returns the flags with defaults for empty fields.
+// WithDefaults returns the flags with defaults for empty fields. The fabric stays empty: a flag that is not given does
+// not undo at the next start of a term what netctl has set.
 func WithDefaults(flags contivmodel.Global) contivmodel.Global {
 	flags.Name = contivmodel.GlobalName
 	flags.ArpMode = cmp.Or(flags.ArpMode, defaultArpMode)
-	flags.NetworkInfraType = cmp.Or(flags.NetworkInfraType, "default")
 	flags.PvtSubnet = cmp.Or(flags.PvtSubnet, objects.DefaultPvtSubnet)
 	flags.Vlans = cmp.Or(flags.Vlans, defaultVlans)
 	flags.Vxlans = cmp.Or(flags.Vxlans, defaultVxlans)

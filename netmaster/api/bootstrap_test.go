@@ -44,6 +44,15 @@ func TestAFirstLeaderMakesTheGlobalObjectAndTheDefaultTenant(t *testing.T) {
 	}
 }
 
+// The flag of the fabric need not be given.
+func TestALaterLeaderWithoutAFabricKeepsTheStoredOne(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "globals/global", `{"name":"global","networkInfraType":"aci","vlans":"1-4094","vxlans":"1-10000","pvtSubnet":"172.19.0.0/16"}`)
+	if got := b.restarted("routing", "").NetworkInfraType; got != "aci" {
+		t.Errorf("fabric %q", got)
+	}
+}
+
 func TestALaterLeaderAppliesItsModesAndKeepsTheRest(t *testing.T) {
 	b := booted(t)
 	const stored = `{"name":"global","fwdMode":"bridge","arpMode":"flood","vlans":"5-50","vxlans":"60-90","pvtSubnet":"172.20.0.0/16"}`

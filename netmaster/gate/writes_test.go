@@ -55,6 +55,8 @@ func TestANodeRegistersAndReports(t *testing.T) {
 	testkit.Eventually(t, soon, "both entries", registered(2))
 	registration.Update(entry("h1", "192.0.2.1"))
 	testkit.Eventually(t, soon, "one entry", registered(1))
+	b.remove(entry("h1", "192.0.2.1").Key())
+	testkit.Eventually(t, soon, "the entry again, which somebody has deleted", registered(1))
 	stop()
 	if err := registration.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -1,6 +1,8 @@
 package master
 
 import (
+	"encoding/json"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
@@ -16,7 +18,8 @@ func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy
 		return fault.New(fault.Conflict, "Epg policy exists").WithDetails("policy " + policy.ModelKey())
 	}
 	binding := mastercfg.EpgPolicy{ID: id, EpgPolicyKey: id, EndpointGroupID: groupID}
-	for _, rule := range rulesOf(tx, policy) {
+	rules, _ := rulesOf(tx, policy)
+	for _, rule := range rules {
 		if err := expandOn(tx, binding, rule); err != nil {
 			return err
 		}
@@ -117,14 +120,19 @@ func writeExpansion(tx *ledger.Tx, bindingID string, rule *contivmodel.Rule, wan
 	return nil
 }
 
-// rulesOf returns the readable rules of a policy.
-func rulesOf(r ledger.Reader, policy *contivmodel.Policy) []*contivmodel.Rule {
-	var rules []*contivmodel.Rule
-	_ = each(r, mastercfg.ModelKey("rule", policy.ModelKey()+":"), func(_ string, rule contivmodel.Rule) error {
-		rules = append(rules, &rule)
-		return nil
+// rulesOf returns the readable rules of a policy, and the model keys of the others.
+func rulesOf(r ledger.Reader, policy *contivmodel.Policy) (rules []*contivmodel.Rule, others []string) {
+	prefix := mastercfg.ModelKey("rule", "")
+	r.Range(prefix+policy.ModelKey()+":", func(key string, value []byte) bool {
+		var rule contivmodel.Rule
+		if json.Unmarshal(value, &rule) == nil {
+			rules = append(rules, &rule)
+		} else {
+			others = append(others, key[len(prefix):])
+		}
+		return true
 	})
-	return rules
+	return rules, others
 }
 
 // GroupsOf returns the keys of the groups that name a policy.

@@ -97,7 +97,8 @@ func repairRule(p *pass, key string) (findings, error) {
 
 func unexplained(ruleID string) string { return "rule " + ruleID + ", which nothing explains, deleted" }
 
-// expandBinding expands every rule of a binding's policy again and deletes expansions that belong to no rule.
+// expandBinding expands every rule of a binding's policy again and deletes expansions that belong to no rule. Those
+// of a rule that cannot be read stay as they are.
 func expandBinding(tx *ledger.Tx, key string) (findings, error) {
 	b, ok := readSound[mastercfg.EpgPolicy](tx, key)
 	policyKey, composed := policyOfBinding(b.EpgPolicyKey)
@@ -111,7 +112,8 @@ func expandBinding(tx *ledger.Tx, key string) (findings, error) {
 		return nil, ignoreCorrupt(err)
 	}
 	if policy != nil {
-		for _, rule := range rulesOf(tx, policy) {
+		readable, others := rulesOf(tx, policy)
+		for _, rule := range readable {
 			wanted, err := expansion(tx, b, rule)
 			if err != nil {
 				return nil, err
@@ -126,6 +128,11 @@ func expandBinding(tx *ledger.Tx, key string) (findings, error) {
 				if changed {
 					found = append(found, "rule "+w.RuleID+" rewritten")
 				}
+			}
+		}
+		for _, rule := range others { // what they deny must not pass because they cannot be read
+			for _, direction := range directions {
+				explained[mastercfg.PolicyRulePrefix+mastercfg.RuleID(b.ID, rule, direction)] = true
 			}
 		}
 	}

@@ -131,6 +131,7 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 		"group of nobody": func(w *world) {
 			w.damage(mastercfg.EndpointGroupPrefix+"x:default", `{"id":"x:default","tenantName":"default","groupName":"x"}`)
 		},
+		"all groups":                func(w *world) { w.damage(epg, ""); w.damage(mastercfg.EndpointGroupPrefix+"back:default", "") },
 		"limits of a group":         func(w *world) { w.edit(mastercfg.EndpointGroupPrefix+"back:default", "Bandwidth", "1g") },
 		"limits of a group without": func(w *world) { w.edit(epg, "Burst", 7) },
 		"bgp":                       func(w *world) { w.damage(mastercfg.BgpPrefix+"h1", "") },
@@ -355,6 +356,8 @@ func TestValuesNobodyCanReadAreLeftAlone(t *testing.T) {
 	w.damage(mastercfg.NetworkPrefix+"lan.default", `{"id":`)
 	w.damage(mastercfg.EndpointPrefix+"x", `[1]`)
 	w.damage(mastercfg.ModelKey("rule", "default:p:9"), `"`)
+	w.post("rules/default:p:2", `{"tenantName":"default","policyName":"p","ruleId":"2","direction":"out","action":"deny","priority":100}`)
+	w.damage(mastercfg.ModelKey("rule", "default:p:2"), `{"action":`) // agents go on to deny
 	before := storetest.Dump(t, w.db)
 	w.reconcile(master.NewReconciler(w.ledger, w.entry))
 	after := storetest.Dump(t, w.db)

@@ -16,12 +16,15 @@ import (
 // DefaultPvtSubnet is the default of the hosts' private subnet.
 const DefaultPvtSubnet = "172.19.0.0/16"
 
+// defaultFabric is the fabric mode of a new cluster if nothing else is said.
+const defaultFabric = "default"
+
 // createGlobal creates the pools and the modes. Empty modes are those of the daemon's flags.
 func createGlobal(c *Change, g *contivmodel.Global) error {
 	defaults := &c.Config.Defaults
 	g.ArpMode = cmp.Or(g.ArpMode, defaults.ArpMode)
 	g.FwdMode = cmp.Or(g.FwdMode, defaults.FwdMode)
-	g.NetworkInfraType = cmp.Or(g.NetworkInfraType, defaults.NetworkInfraType)
+	g.NetworkInfraType = cmp.Or(g.NetworkInfraType, defaults.NetworkInfraType, defaultFabric)
 	if err := checkFabric(g.NetworkInfraType); err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func createGlobal(c *Change, g *contivmodel.Global) error {
 
 func checkFabric(infra string) error {
 	switch infra {
-	case "", "aci", "aci-opflex", "default":
+	case "", "aci", "aci-opflex", defaultFabric:
 		return nil
 	}
 	return fault.New(fault.Invalid, "invalid fabric mode %s", infra).WithField("networkInfraType")
