@@ -88,8 +88,11 @@ func (w *world) begins(p *probeFrame) bool {
 }
 
 // admits reports whether the isolation of sender and receiver lets a packet pass, each by the final rules of its
-// own group.
+// own group, or the tiers' rules for its class.
 func (w *world) admits(p probeFrame, to int) bool {
+	if len(w.tierRules) > 0 {
+		return w.lawless || w.tiersAdmit(&p, to, true) && w.tiersAdmit(&p, to, false)
+	}
 	return w.lawless || (!w.isolates(p.from, IsolatesOut) || w.ends(p, to, EndsOut)) && (!w.isolates(to, IsolatesIn) || w.ends(p, to, EndsIn))
 }
 

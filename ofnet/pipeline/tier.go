@@ -41,7 +41,7 @@ type TierRule struct {
 	Peers    []uint16       // classes, ascending; unused with AnyPeer or AnyPod
 	Nets     []netip.Prefix // peers by address, endpoints or not; masked
 	Begun    []netip.Prefix // likewise, for connections that have been answered only: no new one may begin; masked
-	Serving  []uint16       // classes of the receiver; nil: any
+	Serving  []uint16       // classes of the receiver, if that is no subject and a peer by address; nil: any
 	Ports    []PortRange    // nil: any, of any protocol
 }
 
@@ -331,6 +331,8 @@ func checkTierRule(r TierRule) error {
 		return fault.New(fault.Exhausted, "tier rule %s: rank %d is not in 0..%d", r.ID, r.Rank, MaxRank)
 	case slices.Contains(r.Subjects, 0) || slices.Contains(r.Peers, 0) || slices.Contains(r.Serving, 0):
 		return fault.New(fault.Invalid, "tier rule %s: class 0 is nobody's", r.ID)
+	case r.Serving != nil && (!r.Out || r.AnyPod || len(r.Peers) > 0): // a packet meets only one of two flows for its receiver's class
+		return fault.New(fault.Invalid, "tier rule %s: it is for receivers of certain classes, of which subjects or peers are, too", r.ID)
 	}
 	for _, p := range r.Ports {
 		if !slices.Contains([]uint8{openflow.ProtoTCP, openflow.ProtoUDP, openflow.ProtoSCTP}, p.Protocol) || p.First > p.Last {

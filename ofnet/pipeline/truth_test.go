@@ -17,7 +17,8 @@ import (
 // Random worlds, on real switches, against an oracle without flows: every endpoint sends to every other, and what
 // each of them receives is compared byte for byte. The worlds are in world_test.go, the packets in probe_test.go,
 // the oracle in the files of that name. One world in twenty has thousands of rules instead of its own, which are
-// in manyrules_test.go, and isolated endpoints, in finalworlds_test.go.
+// in manyrules_test.go, and isolated endpoints, in finalworlds_test.go; one in three has classes, in
+// classworlds_test.go.
 
 // The short test sends only a part of all frames.
 func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 6, 20) }
@@ -55,6 +56,9 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 				}
 				if i%20 == 0 && !t.Failed() {
 					c.judgedFinally(t, made(), m)
+				}
+				if i%3 == 0 && !t.Failed() {
+					c.judgedByClasses(t, made(), m)
 				}
 				if t.Failed() {
 					t.Fatalf("to repeat it: go test ./ofnet/pipeline -run '%s' -world %d\n%s", t.Name(), seed, w)
@@ -197,6 +201,9 @@ func (w *world) wants(n *node) Wants {
 		wants.add(wantsOf(n.pipeline, e, uint32(10+i)))
 	}
 	for _, r := range w.rules {
+		wants.add(wantsOf(n.pipeline, r, 0))
+	}
+	for _, r := range w.tierRules {
 		wants.add(wantsOf(n.pipeline, r, 0))
 	}
 	for _, s := range w.services {

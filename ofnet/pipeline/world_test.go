@@ -34,6 +34,7 @@ type world struct {
 	networks  []Network
 	endpoints []Endpoint
 	rules     []Rule
+	tierRules []TierRule // of worlds with classes
 	services  []Service
 	talks     []talk
 	rand      *rand.Rand
@@ -47,10 +48,13 @@ func (w *world) String() string {
 		fmt.Fprintf(&b, "network %s mode %d gateways %s %s\n", n.ID, n.Mode, n.Gateway, n.Gateway6)
 	}
 	for i, e := range w.endpoints {
-		fmt.Fprintf(&b, "endpoint %d %s %s %s group %d DSCP %d\n", i, e.Network, e.IPv4, e.IPv6, e.Group, e.Limits.DSCP)
+		fmt.Fprintf(&b, "endpoint %d %s %s %s group %d class %d tiers %b DSCP %d\n", i, e.Network, e.IPv4, e.IPv6, e.Group, e.Class, e.Tiers, e.Limits.DSCP)
 	}
 	for _, r := range w.rules {
 		fmt.Fprintf(&b, "rule %+v\n", r)
+	}
+	for _, r := range w.tierRules {
+		fmt.Fprintf(&b, "tier rule %+v\n", r)
 	}
 	for _, s := range w.services {
 		fmt.Fprintf(&b, "service %+v\n", s)
