@@ -3,6 +3,7 @@ package hostaccess
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -13,10 +14,14 @@ import (
 // maxLinkName is the maximum length of a link's name in the kernel, in bytes.
 const maxLinkName = 15
 
-// checkName returns an error if a network's name cannot be the name of an interface.
-func checkName(network string) error {
+// checkName returns an error if a network's name cannot be the name of an interface, or is that of another interface of
+// netplugin (own), which need not be there yet.
+func checkName(network string, own ...string) error {
 	if len(network) > maxLinkName || strings.ContainsAny(network, "/: ") || network == "." || network == ".." {
 		return fault.New(fault.Invalid, "an interface cannot be called %s: want at most %d characters", network, maxLinkName)
+	}
+	if slices.Contains(own, network) {
+		return fault.New(fault.Invalid, "interface %s is netplugin's own, and not one in a network: give the network another name", network)
 	}
 	return nil
 }

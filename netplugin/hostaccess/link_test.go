@@ -161,8 +161,8 @@ func TestTheHostIsInNoInfraNetworkThatTakesWhatItReaches(t *testing.T) {
 }
 
 func TestNamesOfInterfaces(t *testing.T) {
-	for name, fits := range map[string]bool{"contivh1": true, "contivVxGW": true, "fifteen-letters": true, "sixteen--letters": false, "a/b": false, "..": false} {
-		if err := checkName(name); (err == nil) != fits {
+	for name, fits := range map[string]bool{"contivh1": true, "contivVxGW": true, "fifteen-letters": true, "sixteen--letters": false, "a/b": false, "..": false, "contivh0": false, "inb01": false} {
+		if err := checkName(name, outsideLink, "inb01"); (err == nil) != fits {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -263,7 +263,7 @@ func (m *Manager) Machines() ([]netip.Addr, error) {
 // destinations that the host reaches by other interfaces are omitted (spared.go).
 func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []netip.Addr) error {
 	id := n.EndpointID(m.HostLabel)
-	if err := checkName(n.Network.NetworkName); err != nil {
+	if err := checkName(n.Network.NetworkName, outsideLink, m.RouterLink); err != nil {
 		return err
 	}
 	var revision int64
