@@ -80,6 +80,10 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, erro
 	if n.Subnet, err = parseSubnet(r.SubnetIP, r.SubnetLen, v4); err != nil {
 		return n, fmt.Errorf("subnet: %w", err)
 	}
+	if first, last, ranged := strings.Cut(r.IPAddrRange, "-"); ranged {
+		n.First, _ = parseAddr(first, v4) // else all of the subnet counts
+		n.Last, _ = parseAddr(last, v4)
+	}
 	if n.Gateway, err = parseAddr(r.Gateway, v4); err != nil {
 		return n, fmt.Errorf("gateway: %w", err)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -14,6 +15,9 @@ import (
 // request into a reply. For an endpoint the answer is its own MAC, wherever it runs; for a gateway the anycast
 // MAC. Targets are those of the sender's network: not of another tenant with the same subnet, and not of
 // another network, which is reached through the gateway.
+//
+// A network may have a range of its subnet only, and other networks of the tenant the rest. Its endpoints take all of
+// the subnet for the same link, so requests for the rest are answered with the gateway's MAC, whoever is there.
 //
 // An endpoint that requests its own address either announces itself (gratuitous ARP) or probes whether the
 // address is free. No answer is right for both, unless the network continues behind an uplink. A probe for
@@ -36,8 +40,41 @@ func (a arp) network(w *Wants, n Network) {
 	for _, gateway := range n.gateways() {
 		if gateway.Is4() {
 			w.flow(answerARP(n.Tag, gateway, a.gateway))
+			for _, rest := range n.rest() {
+				w.flow(at(tableNeighbour, priorityOther, isARP(), regNetwork.is(uint32(n.Tag)), openflow.ARPTpa(rest), openflow.ARPOp(1)).
+					do(replyFrom(a.gateway)...).goTo(tableAnswer))
+			}
 		}
 	}
+}
+
+// rest returns the part of the IPv4 subnet that endpoints of the network cannot have addresses of.
+func (n Network) rest() []netip.Prefix {
+	if !n.First.IsValid() || !n.Last.IsValid() {
+		return nil
+	}
+	return beside(n.Subnet, n.First, n.Last)
+}
+
+// beside returns a prefix without a range of its addresses, as few prefixes.
+func beside(p netip.Prefix, first, last netip.Addr) []netip.Prefix {
+	end := lastOf(p)
+	switch {
+	case end.Less(first) || last.Less(p.Addr()):
+		return []netip.Prefix{p}
+	case !p.Addr().Less(first) && !last.Less(end):
+		return nil
+	}
+	low := netip.PrefixFrom(p.Addr(), p.Bits()+1)
+	high := netip.PrefixFrom(lastOf(low).Next(), p.Bits()+1)
+	return append(beside(low, first, last), beside(high, first, last)...)
+}
+
+// lastOf returns the last address of an IPv4 prefix.
+func lastOf(p netip.Prefix) netip.Addr {
+	a := p.Addr().As4()
+	binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])|^uint32(0)>>p.Bits())
+	return netip.AddrFrom4(a)
 }
 
 func (a arp) endpoint(w *Wants, e placed) {

@@ -60,6 +60,13 @@ var (
 	hubBlue = bridged(network("hub.blue", "blue", blueVRF, 6, "6"), BridgedFlood)
 )
 
+// highBlue has another part of the IPv4 subnet of webBlue, and the same gateway.
+var highBlue = func() Network {
+	n := network("high.blue", "blue", blueVRF, 8, "8")
+	n.Subnet, n.Gateway, n.First, n.Last = webBlue.Subnet, webBlue.Gateway, addr("10.1.1.100"), addr("10.1.1.199")
+	return n
+}()
+
 // Networks on external VLANs.
 var (
 	vlanBlue = vlanTag(bridged(network("vlan.blue", "blue", blueVRF, 7, "7"), BridgedProxy), 7)
@@ -78,7 +85,7 @@ func vlanTag(n Network, vlan uint16) Network {
 var wayOut = Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: prefix("172.19.0.0/16"), Prefix6: prefix("fd63:6f6e:7469:7601::/64")}
 
 func networkOf(e Endpoint) Network {
-	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue, vlanBlue, vlanFar}
+	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue, vlanBlue, vlanFar, highBlue}
 	return all[slices.IndexFunc(all, func(n Network) bool { return n.ID == e.Network })]
 }
 

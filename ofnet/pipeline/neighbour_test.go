@@ -72,6 +72,34 @@ func TestARPIsAnsweredWithTheOwnersMAC(t *testing.T) {
 	})
 }
 
+// Two networks of a tenant share a subnet: the endpoints of each take those of the other for neighbours.
+func TestEndpointsOfRangesOfOneSubnetReachEachOther(t *testing.T) {
+	low := webBlue
+	low.First, low.Last = addr("10.1.1.1"), addr("10.1.1.99")
+	there := endpoint("there", highBlue, 150, 0)
+	c := &cluster{t: t, pods: map[string]*pod{}, networks: []Network{low, highBlue}}
+	c.start(web1, there)
+	asks := func(tpa netip.Addr) []byte { return arpFrame(web1.MAC, web1.IPv4, tpa) }
+	fence := question{"the gateway", asks(low.Gateway), AnycastMAC}
+	isAnswer := func(f []byte) bool { return bytes.Equal(f[12:14], []byte{8, 6}) && f[21] == 2 }
+	ask(t, c.pod(web1).wire(), []question{
+		{"an endpoint of the other range", asks(there.IPv4), AnycastMAC},
+		{"the first address of the other range", asks(highBlue.First), AnycastMAC},
+		{"the last address of one's own range", asks(low.Last), mac{}},
+		{"an address of neither", asks(addr("10.1.1.200")), AnycastMAC},
+		{"an address of another subnet", asks(addr("10.1.2.1")), mac{}},
+	}, isAnswer, fence, func(t *testing.T, q question, got []byte) {
+		if !bytes.Equal(got[6:12], q.owner[:]) || !bytes.Equal(got[28:32], q.frame[38:42]) {
+			t.Errorf("answer:\n%s", hex.Dump(got))
+		}
+	})
+	for from, to := range map[*pod]netip.Addr{c.pod(web1): there.IPv4, c.pod(there): web1.IPv4} {
+		if ttl := from.pings(to, 63); ttl != 63 {
+			t.Errorf("%s reaches %s with TTL %d", from.ID, to, ttl)
+		}
+	}
+}
+
 func TestNeighbourSolicitationsAreAnsweredWithTheOwnersMAC(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	c.know(web2)

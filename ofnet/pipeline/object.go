@@ -88,6 +88,8 @@ type Network struct {
 	VNI      uint32       // 1..MaxVNI; VLAN: 0
 	Tag      uint16       // 1..MaxTag: the network's number inside every switch; VLAN: its VLAN, 1..MaxVLAN
 	Subnet   netip.Prefix // IPv4, masked
+	First    netip.Addr   `json:",omitzero"` // of the IPv4 addresses that endpoints can have; invalid: all of the subnet
+	Last     netip.Addr   `json:",omitzero"` // the last of them
 	Gateway  netip.Addr   // IPv4; invalid: none
 	Subnet6  netip.Prefix
 	Gateway6 netip.Addr
