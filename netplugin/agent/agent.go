@@ -120,7 +120,7 @@ func New(cfg Config) *Agent {
 		host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
 		held: newHeld(cfg),
 	}
-	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
+	a.cache.vtep, a.cache.tenants.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
 	a.cache.needed = cfg.Needed
 	a.cache.setStandInAddresses(cfg.Here)
 	a.planner.names = cfg.Names
