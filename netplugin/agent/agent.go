@@ -78,11 +78,6 @@ type Agent struct {
 	inSync  flag          // the switch has once had all wanted objects
 	serving flag          // the driver has been given the first state
 
-	// Only the reaper uses these.
-	orphans   orphans
-	unclaimed orphans
-	spared    map[string]bool // orphaned ports that it leaves to a pod, and has logged
-
 	enforced     atomic.Pointer[mastercfg.K8sEnforced] // policies that the switch enforces; nil: not known
 	outsideWaits atomic.Bool                           // the port to the host is added together with the next endpoint's
 	ports        keylock.Locks[string]                 // by endpoint: serializes PreparePort, Detach and the reaper
@@ -123,9 +118,9 @@ func New(cfg Config) *Agent {
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
 		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(),
 		host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
-		held: newHeld(cfg.Shown), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
+		held: newHeld(cfg),
 	}
-	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
+	a.cache.vtep, a.cache.tenants.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
 	a.cache.needed = cfg.Needed
 	a.cache.setStandInAddresses(cfg.Here)
 	a.planner.names = cfg.Names
@@ -148,7 +143,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.programBacklog, a.confirm, a.reap, a.reportLoop, a.followNames} {
+	for _, loop := range []func(context.Context) error{a.program, a.programBacklog, a.confirm, newReaper(a).run, a.reportLoop, a.followNames} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {

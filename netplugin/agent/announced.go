@@ -37,12 +37,14 @@ func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some
 }
 
 // attachedHere reports whether an address may be that of an endpoint of this node, of any tenant.
-func (c *cache) attachedHere(a netip.AddrPort) bool { return len(c.here[a.Addr().String()]) > 0 }
+func (c *cache) attachedHere(a netip.AddrPort) bool {
+	return len(c.services.here[a.Addr().String()]) > 0
+}
 
 // routedHere reports whether an endpoint of this node in a routed VLAN has the address. Endpoints in networks of
 // other kinds may have the same one.
 func (c *cache) routedHere(a netip.Addr) bool {
-	for id := range c.here[a.String()] {
+	for id := range c.services.here[a.String()] {
 		e := c.endpoints[id]
 		if n, err := c.servedNetwork(e.netID); err == nil && routedVLAN(n) && e.problem == "" {
 			return true
@@ -59,7 +61,7 @@ func (c *cache) indexAddresses(id string, e endpoint, change func(x index, addre
 	}
 	for _, a := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
 		if a.IsValid() {
-			change(c.here, a.String(), id)
+			change(c.services.here, a.String(), id)
 		}
 	}
 	c.markServed(e)
@@ -67,7 +69,7 @@ func (c *cache) indexAddresses(id string, e endpoint, change func(x index, addre
 
 // markServed marks the services that have an address of the endpoint as provider.
 func (c *cache) markServed(e endpoint) {
-	for service, providers := range c.providers {
+	for service, providers := range c.services.providers {
 		_, serves := providers[e.part.IPv4]
 		_, serves6 := providers[e.part.IPv6]
 		if serves || serves6 {

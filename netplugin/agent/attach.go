@@ -90,7 +90,7 @@ func (c *cache) networkOf(epID string) (network, bool) {
 // policies first, then for the endpoint, which the driver programs before everything else.
 func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.CfgNetworkState) error {
 	a.mu.Lock()
-	policies := a.cache.tierRulesAbout(epID)
+	policies := a.cache.tiers.rulesAbout(epID)
 	own, rules := a.cache.programmedFirst(epID, network)
 	a.mu.Unlock()
 	if err := a.awaitRules(ctx, policies, "policies about endpoint "+epID); err != nil {
@@ -107,7 +107,7 @@ func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.C
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cache.ruled[network.Tenant] = a.cache.present(network.Tenant)
+	a.cache.tenants.ruled[network.Tenant] = a.cache.tenants.present(network.Tenant)
 	return nil
 }
 

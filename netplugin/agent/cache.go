@@ -44,14 +44,14 @@ type cache struct {
 	endpointsOn index                     // host -> endpoints
 	hostsIn     map[string]map[string]int // network -> host -> endpoints
 
-	presence
-	services
+	tenants  presence
+	services services
 	kube     kube
 	standIns standIns
 	routers  routers
-	tiers
-	named named
-	pods  map[string]mastercfg.K8sPod // of this node, by UID
+	tiers    tiers
+	named    named
+	pods     map[string]mastercfg.K8sPod // of this node, by UID
 
 	dirty       map[pipeline.Key]struct{}
 	localsDirty bool // an endpoint record of this node changed
@@ -69,7 +69,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		hostsIn: make(map[string]map[string]int),
 
-		presence: newPresence(), services: newServices(), kube: newKube(), standIns: newStandIns(), routers: newRouters(),
+		tenants: newPresence(), services: newServices(), kube: newKube(), standIns: newStandIns(), routers: newRouters(),
 		tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 
 		dirty: make(map[pipeline.Key]struct{}),
@@ -217,7 +217,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	}
 	c.indexAddresses(id, old, index.remove)
 	c.indexAddresses(id, e, index.add)
-	c.setPod(old.podID(), e.podID(), id)
+	c.tiers.setPod(old.podID(), e.podID(), id)
 	c.attachedChange(old, e)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {

@@ -75,7 +75,7 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 		add(pipeline.Key{Kind: pipeline.KindRule, ID: rule})
 	}
 	if kind == pipeline.KindService {
-		for service := range a.cache.service {
+		for service := range a.cache.services.byID {
 			add(pipeline.Key{Kind: kind, ID: service})
 		}
 	}
@@ -89,7 +89,7 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s, ok := a.cache.service[id]
+	s, ok := a.cache.services.byID[id]
 	if !ok {
 		return counts, false // deleted meanwhile
 	}

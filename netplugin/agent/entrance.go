@@ -93,7 +93,7 @@ func (c *cache) entrances() (e Entrances) {
 		return e
 	}
 	e = c.kubeEntrances()
-	for _, s := range c.service {
+	for _, s := range c.services.byID {
 		for _, p := range s.part.Ports {
 			switch {
 			case p.From == pipeline.FromHost:

@@ -67,7 +67,7 @@ func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 		t.Errorf("without a way by the host: %+v, %v", o, err)
 	}
 	n.del(mastercfg.ServiceLBPrefix + id).step()
-	if len(n.planner.given) > 2 || len(n.cache.entered) > 0 { // the Outside and the other node remain
-		t.Errorf("left: %v, %v", n.planner.given, n.cache.entered)
+	if len(n.planner.given) > 2 || len(n.cache.tenants.entered) > 0 { // the Outside and the other node remain
+		t.Errorf("left: %v, %v", n.planner.given, n.cache.tenants.entered)
 	}
 }

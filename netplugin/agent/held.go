@@ -34,15 +34,19 @@ type held struct {
 	attached map[string]Attachment // endpoints with an attached container
 	absent   map[string]time.Time  // keys that the cache keeps though the store lacks them, and until when; zero: as long as needed
 
-	unclaimed  []string  // endpoints of this node that have had no claim for long
+	alone      orphans   // endpoints of this node without a claim
+	unclaimed  []string  // those of them that have had none for long
 	twinSeen   time.Time // when another node was last registered with this node's label
 	unreported []string  // endpoints whose operational record has to be deleted, if it exists
 	rewound    bool      // the store may have lost operational records, too
 	wentBack   bool      // the store was rewound since this process began: a missing record does not prove that its object was deleted
 }
 
-func newHeld(shown bool) held {
-	return held{shown: shown, claimed: make(map[string]struct{}), attached: make(map[string]Attachment), absent: make(map[string]time.Time)}
+func newHeld(cfg Config) held {
+	return held{
+		shown: cfg.Shown, claimed: make(map[string]struct{}), attached: make(map[string]Attachment), absent: make(map[string]time.Time),
+		alone: newOrphans(cfg.SweepGrace),
+	}
 }
 
 // needs reports whether an attached container depends on a key of the store.

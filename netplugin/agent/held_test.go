@@ -46,7 +46,7 @@ func soon(c *Config) {
 
 // Removing services deletes thousands of keys at once.
 func TestADroppedKeyIsNotComparedWithEveryContainer(t *testing.T) {
-	h := newHeld(false)
+	h := newHeld(Config{})
 	var at Attachment
 	at.Endpoint.NetID, at.Network.Tenant = "default-net.blue", "blue"
 	for i := range 100 {
@@ -245,7 +245,7 @@ func TestDriverIsToldWhoExists(t *testing.T) {
 // A store that no netmaster has set up yet says nothing of what was lost with the one before: what is kept of that stays until it is.
 func TestWhatIsKeptDoesNotExpireBeforeTheStoreIsSetUp(t *testing.T) {
 	now := time.Now()
-	h := newHeld(false)
+	h := newHeld(Config{})
 	h.absent[epKey("web.blue-2")], h.absent[mastercfg.GlobalConfigKey] = now.Add(-time.Hour), now.Add(-time.Hour)
 	if keys, next := h.expired(now); len(keys) > 0 || !next.IsZero() {
 		t.Errorf("%q expire, the next at %s", keys, next)
@@ -350,7 +350,7 @@ func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 
 // A rule that is deleted while the store lacks one of several endpoints of a tenant is deleted here, too.
 func TestARuleIsDeletedWhileOneOfSeveralContainersIsUnknown(t *testing.T) {
-	h := newHeld(true)
+	h := newHeld(Config{Shown: true})
 	for _, name := range []string{"a", "b"} {
 		var at Attachment
 		at.Network.Tenant = "blue"

@@ -11,7 +11,7 @@ import (
 // The store shows the rules of a tenant to this node as long as it has one endpoint of the tenant here: then rules that it lacks are deleted.
 func TestRulesAreKeptOnlyWhileAllContainersOfTheirTenantAreUnknown(t *testing.T) {
 	rule := mastercfg.PolicyRulePrefix + blueRule
-	h := newHeld(true)
+	h := newHeld(Config{Shown: true})
 	var at Attachment
 	at.Network.Tenant = "blue"
 	for i := range 20 {

@@ -70,7 +70,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	c.removeKubeService(id)
 	s.ports = c.numbered(id, kubePorts(tenant, s.record))
 	for _, p := range s.ports {
-		c.groups[p.Group] = struct{}{}
+		c.services.groups[p.Group] = struct{}{}
 	}
 	c.kube.services[id] = s
 	c.kube.servicesOf.add(s.tenant, id)
@@ -90,7 +90,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 func (c *cache) removeKubeService(id string) {
 	if old, existed := c.kube.services[id]; existed {
 		for _, p := range old.ports {
-			delete(c.groups, p.Group)
+			delete(c.services.groups, p.Group)
 			c.placePort(old.tenant, p.ServicePort, kubeID+id, index.remove)
 		}
 		c.placeBalanced(id, old.ports, index.remove)
@@ -118,7 +118,7 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 	for _, p := range ports {
 		o.Ports = append(o.Ports, p.ServicePort)
 	}
-	o = o.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
+	o = o.Numbered(func(group uint32) bool { _, taken := c.services.groups[group]; return taken })
 	for i := range ports {
 		ports[i].Group = o.Ports[i].Group
 	}

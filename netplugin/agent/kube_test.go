@@ -71,13 +71,13 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	s := mastercfg.K8sService{Addresses: []netip.Addr{addr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}}
 	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080]")
 	n.backend("http", "10.1.0.3:8081", "node2").wantServed("pods 10.96.0.7:80 6: [10.1.0.2:8080 10.1.0.3:8081]")
-	if len(n.cache.hostAccess().Entrances.Addresses)+len(n.cache.entered) > 0 {
+	if len(n.cache.hostAccess().Entrances.Addresses)+len(n.cache.tenants.entered) > 0 {
 		t.Error("hosts are led to a service that has no address for them")
 	}
 	s.Shared = true
 	n.kubeService(s).wantServed("tenants 10.96.0.7:80 6: [10.1.0.2:8080 10.1.0.3:8081]")
-	if len(n.cache.hostAccess().Entrances.Addresses) > 0 || len(n.cache.entered) != 1 {
-		t.Errorf("entered are %v, and hosts are led to %v", n.cache.entered, n.cache.hostAccess().Entrances.Addresses)
+	if len(n.cache.hostAccess().Entrances.Addresses) > 0 || len(n.cache.tenants.entered) != 1 {
+		t.Errorf("entered are %v, and hosts are led to %v", n.cache.tenants.entered, n.cache.hostAccess().Entrances.Addresses)
 	}
 	s.Shared = false
 	s.Ports[0].NodePort, s.External, s.LoadBalancers = 30080, []netip.Addr{addr("198.51.100.1"), addr("fd00::1")}, []netip.Addr{addr("198.51.100.1"), addr("203.0.113.1")}
@@ -88,7 +88,7 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	}
 	s.Guest = true
 	n.kubeService(s).wantServed("pods 10.96.0.7:80 6: "+both, "pods 198.51.100.1:80 6: "+both, "pods 203.0.113.1:80 6: "+both)
-	if in := n.cache.hostAccess().Entrances; len(in.Addresses)+len(in.NodePorts)+len(n.cache.entered) != 0 {
+	if in := n.cache.hostAccess().Entrances; len(in.Addresses)+len(in.NodePorts)+len(n.cache.tenants.entered) != 0 {
 		t.Errorf("the host leads to another tenant, too: %+v", in)
 	}
 	s.Guest = false
@@ -122,8 +122,8 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	n.wantServed("pods 10.96.0.7:80 6: [] silent", "all 172.19.255.253:30080 6: [10.1.0.3:8081]", "outside 172.19.255.253:30080 6: [] silent")
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web")).wantServed("not-found")
 	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("10.1.0.3:8081"))).step()
-	if len(n.cache.groups)+len(n.cache.entered)+len(n.cache.kube.backends)+len(n.cache.kube.servicesOf) > 0 {
-		t.Errorf("left: %v, %v, %v, %v", n.cache.groups, n.cache.entered, n.cache.kube.backends, n.cache.kube.servicesOf)
+	if len(n.cache.services.groups)+len(n.cache.tenants.entered)+len(n.cache.kube.backends)+len(n.cache.kube.servicesOf) > 0 {
+		t.Errorf("left: %v, %v, %v, %v", n.cache.services.groups, n.cache.tenants.entered, n.cache.kube.backends, n.cache.kube.servicesOf)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestTheHostIsLedToClusterAddressesOfOtherTenants(t *testing.T) {
 		}
 	}
 	n.del(mastercfg.K8sServicePrefix + id).step()
-	if in := n.cache.hostAccess().Entrances; len(in.Cluster)+len(n.cache.entered) > 0 {
-		t.Errorf("left: %+v, %v", in, n.cache.entered)
+	if in := n.cache.hostAccess().Entrances; len(in.Cluster)+len(n.cache.tenants.entered) > 0 {
+		t.Errorf("left: %+v, %v", in, n.cache.tenants.entered)
 	}
 }
 

@@ -25,7 +25,7 @@ func (c *cache) putPod(id string, value []byte, _ int64) error {
 		c.pods[uid] = pod
 		c.hostPortsChange(old, pod)
 		if old.Ingress != pod.Ingress || old.Egress != pod.Egress || old.Profile != pod.Profile {
-			for endpoint := range c.podsOf[id] {
+			for endpoint := range c.tiers.podsOf[id] {
 				c.mark(pipeline.KindEndpoint, endpoint)
 			}
 		}
@@ -62,7 +62,7 @@ func (c *cache) attachedChange(before, now endpoint) {
 // isAttached reports whether a pod has an endpoint on this node. It has one as long as
 // ports of the node forward to it. A pod that was refused, has ended, or lost its
 // port to another pod has none: the ports that it asks for still belong to the node.
-func (c *cache) isAttached(uid string) bool { return len(c.podsOf[podID(c.host, uid)]) > 0 }
+func (c *cache) isAttached(uid string) bool { return len(c.tiers.podsOf[podID(c.host, uid)]) > 0 }
 
 // podID returns the id of a pod: kubelet gives a static pod that it has from a URL the same UID on every node.
 func podID(node, uid string) string { return node + "/" + uid }

@@ -61,7 +61,7 @@ func newMetrics(a *Agent) metrics {
 func (a *Agent) hasAll() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.cache.dirty)+len(a.cache.backlog) == 0 && a.cfg.Driver.Status().InSync
+	return len(a.cache.dirty)+len(a.cache.tenants.backlog) == 0 && a.cfg.Driver.Status().InSync
 }
 
 func (m metrics) register(registry prometheus.Registerer) error {

@@ -311,7 +311,7 @@ func TestIncrementalResultEqualsAReadingFromScratch(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "batch") {
 				apply(drawChange(t))
 			}
-			for more := true; more; more = len(c.backlog) > 0 {
+			for more := true; more; more = len(c.tenants.backlog) > 0 {
 				change, _ := p.plan(c, rapid.IntRange(1, 3).Draw(t, "portion"))
 				for _, key := range change.Remove {
 					if _, there := inSwitch[key]; !there {
@@ -348,7 +348,7 @@ func FuzzRecordsOfAnyContentAreTakenOrLeft(f *testing.F) {
 			p.plan(c, everything)
 			c.apply(key, nil, 2)
 		}
-		if change, _ := p.plan(c, everything); len(change.Set) > 0 || len(c.endpoints)+len(c.localsOf)+len(c.endpointsIn)+len(c.limits)+len(c.peers.vtep) > 0 {
+		if change, _ := p.plan(c, everything); len(change.Set) > 0 || len(c.endpoints)+len(c.tenants.localsOf)+len(c.endpointsIn)+len(c.limits)+len(c.peers.vtep) > 0 {
 			t.Fatalf("something is left of %q", value)
 		}
 	})

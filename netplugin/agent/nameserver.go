@@ -18,7 +18,7 @@ import (
 // add the first names of a tenant, and after it.
 func (p *planner) notePartialNames(c *cache) {
 	if p.names != nil {
-		p.names.SetPartial(len(c.backlog) > 0)
+		p.names.SetPartial(len(c.tenants.backlog) > 0)
 	}
 }
 
@@ -45,7 +45,7 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 			p.names.RemoveEndpoint(key.ID)
 		}
 	case pipeline.KindService:
-		s, known := c.service[key.ID]
+		s, known := c.services.byID[key.ID]
 		if n, placed := c.networks[s.netID]; known && placed && wanted {
 			_, serving := c.providersOf(key.ID, n.part)
 			p.names.SetService(nameserver.Service{

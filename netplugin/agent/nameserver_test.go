@@ -100,7 +100,7 @@ func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 		if partial := p.names.Partial(); partial != (there < 2*portion+1) {
 			t.Errorf("step %d: %d names, partial %v", step, there, partial)
 		}
-		if len(c.backlog) == 0 {
+		if len(c.tenants.backlog) == 0 {
 			break
 		}
 	}

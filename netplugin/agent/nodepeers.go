@@ -17,7 +17,7 @@ import (
 // nodes that it names by single addresses, as ClusterNetworkPolicies do; larger networks are destinations, not
 // nodes. Addresses that the rule's networks contain already are left out, and those that the policy excepts.
 func (c *cache) infraAddressesOfNodes(rule pipeline.TierRule) (more []netip.Prefix) {
-	if !c.mayBeAboutNodes(rule.ID) {
+	if !c.tiers.mayBeAboutNodes(rule.ID) {
 		return nil
 	}
 	named := holder(rule.Nets)
@@ -33,7 +33,7 @@ func (c *cache) infraAddressesOfNodes(rule pipeline.TierRule) (more []netip.Pref
 		}
 		for _, own := range c.infraAddresses(host, access) {
 			isOwnOf := func(known netip.Addr) bool {
-				return own.Is4() == known.Is4() && !isExcepted(c.nodePeers[rule.ID], known, own)
+				return own.Is4() == known.Is4() && !isExcepted(c.tiers.nodePeers[rule.ID], known, own)
 			}
 			if !named(own) && slices.ContainsFunc(peers, isOwnOf) {
 				more = append(more, inet.Host(own))
@@ -108,7 +108,7 @@ func (a access) mayBeOfOtherTenant(addr netip.Addr) bool {
 // infraNetworksOf lists the infra networks of the tenants that have endpoints of these classes on this node.
 func (c *cache) infraNetworksOf(classes []uint16) (networks []access) {
 	tenants := map[string]struct{}{}
-	for id, class := range c.classOf {
+	for id, class := range c.tiers.classOf {
 		if slices.Contains(classes, class) {
 			tenants[c.networks[c.endpoints[id].netID].record.Tenant] = struct{}{}
 		}
@@ -143,7 +143,7 @@ func (t *tiers) mayBeAboutNodes(rule string) bool {
 
 // nodePeersChange marks the rules that may have nodes as peers.
 func (c *cache) nodePeersChange() {
-	for rule := range c.nodePeers {
+	for rule := range c.tiers.nodePeers {
 		c.mark(pipeline.KindTierRule, rule)
 	}
 }

@@ -16,7 +16,7 @@ func nodePortKey(protocol uint8, port uint16) string { return fmt.Sprint(protoco
 func (c *cache) placeNodePort(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
 	if p.Shared {
 		key := nodePortKey(p.Protocol, p.Port)
-		change(c.nodePorts, key, tenant+" "+service)
+		change(c.services.nodePorts, key, tenant+" "+service)
 		c.markAtNodes(key)
 	}
 }
@@ -26,7 +26,7 @@ func (c *cache) placeNodePort(tenant string, p pipeline.ServicePort, service str
 func (a *Agent) NodePortVRF(protocol uint8, port uint16) uint16 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for owner := range a.cache.nodePorts[nodePortKey(protocol, port)] {
+	for owner := range a.cache.services.nodePorts[nodePortKey(protocol, port)] {
 		tenant, _, _ := strings.Cut(owner, " ")
 		return a.cache.vrfs[tenant]
 	}
@@ -36,7 +36,7 @@ func (a *Agent) NodePortVRF(protocol uint8, port uint16) uint16 {
 // nodePortsVRF returns the VRF of the only tenant with node ports; 0: none has, or more than one.
 func (c *cache) nodePortsVRF() uint16 {
 	only := ""
-	for _, owners := range c.nodePorts {
+	for _, owners := range c.services.nodePorts {
 		for owner := range owners {
 			tenant, _, _ := strings.Cut(owner, " ")
 			if only != "" && tenant != only {

@@ -29,12 +29,12 @@ func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 		p.step(c, key, &change)
 	}
 	clear(c.dirty)
-	for key := range c.backlog {
+	for key := range c.tenants.backlog {
 		if backlog == 0 {
 			break
 		}
 		backlog--
-		delete(c.backlog, key)
+		delete(c.tenants.backlog, key)
 		p.step(c, key, &change)
 	}
 	p.notePartialNames(c)

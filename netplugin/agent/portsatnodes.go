@@ -15,7 +15,7 @@ import (
 // isPortOfNode reports whether a service's port at an address of a node belongs to the node itself.
 func (c *cache) isPortOfNode(p kubePort) bool {
 	key := nodePortKey(p.Protocol, p.Port)
-	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.healthPortsAt[key]) > 0)
+	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.services.nodePorts[key])+len(c.kube.healthPortsAt[key]) > 0)
 }
 
 // placeAtNodes adds the ports of a service at addresses of nodes to the index, or removes them.

@@ -51,12 +51,12 @@ func (p *presence) present(tenant string) bool {
 
 // presentIn reports whether the node programs a network.
 func (c *cache) presentIn(n network) bool {
-	return c.present(n.record.Tenant) || c.routedVLAN(n) && c.present(routedVLANs)
+	return c.tenants.present(n.record.Tenant) || c.routedVLAN(n) && c.tenants.present(routedVLANs)
 }
 
 // knowsRulesOf reports whether the node programs the rules of a tenant.
 func (c *cache) knowsRulesOf(tenant string) bool {
-	return c.present(tenant) || len(c.routedOf[tenant]) > 0 && c.present(routedVLANs)
+	return c.tenants.present(tenant) || len(c.tenants.routedOf[tenant]) > 0 && c.tenants.present(routedVLANs)
 }
 
 // routedVLAN reports whether a network is in the shared routing domain.
@@ -68,9 +68,9 @@ func (c *cache) share(id string, n network, step int) {
 		return
 	}
 	if step > 0 {
-		c.routedOf.add(n.record.Tenant, id)
+		c.tenants.routedOf.add(n.record.Tenant, id)
 	} else {
-		c.routedOf.remove(n.record.Tenant, id)
+		c.tenants.routedOf.remove(n.record.Tenant, id)
 	}
 	c.countLocals(routedVLANs, step*c.hostsIn[id][c.host])
 	c.markRules(n.record.Tenant)
@@ -78,30 +78,30 @@ func (c *cache) share(id string, n network, step int) {
 
 // countEntered updates the number of a tenant's services that hosts reach.
 func (c *cache) countEntered(tenant string, step int) {
-	wasPresent := c.present(tenant)
-	if c.entered[tenant] += step; c.entered[tenant] == 0 {
-		delete(c.entered, tenant)
+	wasPresent := c.tenants.present(tenant)
+	if c.tenants.entered[tenant] += step; c.tenants.entered[tenant] == 0 {
+		delete(c.tenants.entered, tenant)
 	}
-	if c.present(tenant) != wasPresent {
+	if c.tenants.present(tenant) != wasPresent {
 		c.markPresence(tenant)
 	}
 }
 
 // countLocals updates the number of a tenant's endpoints on this node, or of those in routed VLANs.
 func (c *cache) countLocals(tenant string, step int) {
-	before, wasPresent := c.localsOf[tenant], c.present(tenant)
+	before, wasPresent := c.tenants.localsOf[tenant], c.tenants.present(tenant)
 	after := before + step
 	switch {
 	case after > 0:
-		c.localsOf[tenant] = after
-		delete(c.leaving, tenant)
+		c.tenants.localsOf[tenant] = after
+		delete(c.tenants.leaving, tenant)
 	case before > 0:
-		delete(c.localsOf, tenant)
-		if c.linger > 0 {
-			c.leaving[tenant] = time.Now().Add(c.linger)
+		delete(c.tenants.localsOf, tenant)
+		if c.tenants.linger > 0 {
+			c.tenants.leaving[tenant] = time.Now().Add(c.tenants.linger)
 		}
 	}
-	if c.present(tenant) != wasPresent {
+	if c.tenants.present(tenant) != wasPresent {
 		c.markPresence(tenant)
 	}
 }
@@ -109,12 +109,12 @@ func (c *cache) countLocals(tenant string, step int) {
 // expireTenants removes the tenants without endpoints whose time
 // is over, and returns when the next one expires; zero: none does.
 func (c *cache) expireTenants(now time.Time) (next time.Time) {
-	for tenant, until := range c.leaving {
+	for tenant, until := range c.tenants.leaving {
 		if until.After(now) {
 			next = sooner(next, until)
 			continue
 		}
-		delete(c.leaving, tenant)
+		delete(c.tenants.leaving, tenant)
 		c.markPresence(tenant)
 	}
 	return next
@@ -122,14 +122,14 @@ func (c *cache) expireTenants(now time.Time) (next time.Time) {
 
 // markPresence marks everything of a tenant, or of all routed VLANs, that was added or removed.
 func (c *cache) markPresence(tenant string) {
-	delete(c.ruled, tenant)
+	delete(c.tenants.ruled, tenant)
 	if tenant != routedVLANs {
 		c.markComing(c.networksOf[tenant])
 		c.markKubeServices(tenant)
 		c.markRules(tenant)
 		return
 	}
-	for tenant, networks := range c.routedOf {
+	for tenant, networks := range c.tenants.routedOf {
 		c.markComing(networks)
 		c.markRules(tenant)
 	}
@@ -145,7 +145,7 @@ func (c *cache) markComing(networks map[string]struct{}) {
 			if c.endpoints[endpoint].host == c.host {
 				c.mark(pipeline.KindEndpoint, endpoint)
 			} else {
-				c.backlog[pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpoint}] = struct{}{}
+				c.tenants.backlog[pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpoint}] = struct{}{}
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (c *cache) programmedFirst(epID string, n mastercfg.CfgNetworkState) (own, 
 	if c.mode.Bridged() {
 		own = append(own, pipeline.Key{Kind: pipeline.KindFloodSet, ID: n.ID})
 	}
-	if c.ruled[n.Tenant] {
+	if c.tenants.ruled[n.Tenant] {
 		return own, nil
 	}
 	for id := range c.rulesOf[n.Tenant] {

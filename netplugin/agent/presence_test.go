@@ -41,7 +41,7 @@ func TestTheFirstEndpointOfATenantDoesNotWaitForThoseElsewhere(t *testing.T) {
 		t.Errorf("first %q, want %q", got, want)
 	}
 	given, portions := 0, 0
-	for len(c.backlog) > 0 {
+	for len(c.tenants.backlog) > 0 {
 		change, _ := p.plan(c, portion)
 		if len(change.Set) > portion {
 			t.Errorf("a portion of %d", len(change.Set))
@@ -62,7 +62,7 @@ func TestTheFirstEndpointOfATenantDoesNotWaitForThoseElsewhere(t *testing.T) {
 
 func TestATenantLingersWhenItsLastEndpointGoes(t *testing.T) {
 	c, p := crowded(10), newPlanner()
-	c.linger = time.Minute
+	c.tenants.linger = time.Minute
 	local := []byte(epValue("web.blue", me, "10.1.0.2"))
 	c.apply(epKey("web.blue-1"), local, 1)
 	p.plan(c, everything)
@@ -77,7 +77,7 @@ func TestATenantLingersWhenItsLastEndpointGoes(t *testing.T) {
 	if change, _ := p.plan(c, everything); len(change.Set) != 1 {
 		t.Errorf("with the next endpoint come %v", change.Set)
 	}
-	if next := c.expireTenants(time.Now().Add(time.Hour)); !next.IsZero() || !c.present("blue") {
+	if next := c.expireTenants(time.Now().Add(time.Hour)); !next.IsZero() || !c.tenants.present("blue") {
 		t.Error("a tenant with an endpoint leaves")
 	}
 	c.apply(epKey("web.blue-1"), nil, 4)

@@ -143,7 +143,7 @@ func (a *Agent) programDirty() {
 		a.cfg.Driver.Update(change)
 		a.given.Send()
 	}
-	if len(a.cache.backlog) > 0 {
+	if len(a.cache.tenants.backlog) > 0 {
 		a.behind.Send()
 	}
 	if a.cache.localsDirty {
@@ -196,7 +196,7 @@ func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 			keys = append(keys, object.Key())
 		}
 	}
-	return keys, len(a.cache.backlog) > 0
+	return keys, len(a.cache.tenants.backlog) > 0
 }
 
 // confirm waits after each change until the switch has it: the first

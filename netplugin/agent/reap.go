@@ -50,11 +50,24 @@ func (o orphans) expired(ids []string, belongs func(epID string) bool, now time.
 	return due, next
 }
 
-// reap removes ports that nothing in this process claims and whose endpoint the store does not have on this
+// reaper removes ports that nothing in this process claims and whose endpoint the store does not have on this
 // node: they are left over from a time when the agent was down. The port of a running pod stays: its checkpoint
-// may be lost, and its endpoint with a rewound store. The loop also finds the opposite, endpoints of this node
-// without a claim, for Unclaimed.
-func (a *Agent) reap(ctx context.Context) error {
+// may be lost, and its endpoint with a rewound store.
+//
+// Its loop also finds the opposite, endpoints of this node without a claim, for Unclaimed.
+type reaper struct {
+	agent   *Agent
+	orphans orphans         // ports without an owner
+	spared  map[string]bool // those of them that are left to a pod, and have been logged
+}
+
+func newReaper(a *Agent) *reaper {
+	return &reaper{agent: a, orphans: newOrphans(a.cfg.ReapGrace), spared: make(map[string]bool)}
+}
+
+// run works until ctx is done. It begins when the switch has all wanted objects.
+func (r *reaper) run(ctx context.Context) error {
+	a := r.agent
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
@@ -62,15 +75,15 @@ func (a *Agent) reap(ctx context.Context) error {
 		next := a.cfg.ReapInterval
 		if a.cfg.Driver.Status().Connected { // otherwise its ports are not known
 			ports := a.portsByID()
-			due, soon := a.orphans.expired(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
-			maps.DeleteFunc(a.spared, func(epID string, _ bool) bool { return !slices.Contains(due, epID) })
+			due, soon := r.orphans.expired(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
+			maps.DeleteFunc(r.spared, func(epID string, _ bool) bool { return !slices.Contains(due, epID) })
 			for _, epID := range due {
-				a.reapPort(ctx, ports[epID])
+				r.remove(ctx, ports[epID])
 			}
 			if soon > 0 {
 				next = min(next, soon)
 			}
-			if len(a.spared) > 0 { // the end of the pod is not reported to us
+			if len(r.spared) > 0 { // the end of the pod is not reported to us
 				next = min(next, a.cfg.ReapGrace)
 			}
 		}
@@ -92,8 +105,9 @@ func (a *Agent) portsByID() map[string]drivers.Port {
 	return ports
 }
 
-func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
-	epID := port.EndpointID
+// remove removes a port, unless it has an owner or a pod uses it.
+func (r *reaper) remove(ctx context.Context, port drivers.Port) {
+	a, epID := r.agent, port.EndpointID
 	unlock, _ := a.ports.Try(epID)
 	if unlock == nil {
 		return // in use by PreparePort or Detach
@@ -111,10 +125,10 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 		return
 	}
 	if used {
-		if !a.spared[epID] {
+		if !r.spared[epID] {
 			log.WithField("link", port.HostLink).Error("a pod uses a port that nobody holds and whose endpoint is not in the store; it is removed when the pod is gone")
 		}
-		a.spared[epID] = true
+		r.spared[epID] = true
 		return
 	}
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
@@ -151,7 +165,7 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 		_, claimed := a.held.claimed[epID]
 		return claimed
 	}
-	a.held.unclaimed, next = a.unclaimed.expired(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
+	a.held.unclaimed, next = a.held.alone.expired(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
 	return next
 }
 
@@ -171,7 +185,7 @@ func (a *Agent) storedHere(key string) bool {
 // does not wait for SweepGrace. Until it is deleted again, a container that was assigned its address meanwhile
 // cannot be announced, on this node or another. The caller holds the lock.
 func (a *Agent) returned(id string) {
-	a.unclaimed.since[id] = time.Now().Add(-a.cfg.SweepGrace)
+	a.held.alone.since[id] = time.Now().Add(-a.cfg.SweepGrace)
 	a.held.unclaimed = append(a.held.unclaimed, id)
 }
 

@@ -103,7 +103,7 @@ func TestAPortThatBelongsToSomethingByNowStays(t *testing.T) {
 	for _, id := range []string{stored, claimed, alone} {
 		port := drivers.Port{EndpointID: id, HostLink: "vvport" + id}
 		driver.ports[id] = port
-		agent.reapPort(t.Context(), port)
+		newReaper(agent.Agent).remove(t.Context(), port)
 	}
 	expectPorts(t, driver, "the one that is alone is removed", stored, claimed)
 }

@@ -19,13 +19,13 @@ import (
 // services has the services and, by a record each, their providers.
 // A provider may arrive before its service, or outlive it.
 type services struct {
-	service    map[string]service             // by id, S:T
-	providers  map[string]map[netip.Addr]bool // service id -> provider -> is it draining
-	servicesIn index                          // network -> services; the network's record may be missing
-	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
-	here       index                          // address -> endpoints of this node
-	udpAt      index                          // tenant and address -> services of the pipeline with UDP ports there
-	nodePorts  index                          // protocol and port -> tenant and service of the pipeline with that node port
+	byID      map[string]service             // by id, S:T
+	providers map[string]map[netip.Addr]bool // service id -> provider -> is it draining
+	byNetwork index                          // network -> services; the network's record may be missing
+	groups    map[uint32]struct{}            // numbers of the services' groups in the switch
+	here      index                          // address -> endpoints of this node
+	udpAt     index                          // tenant and address -> services of the pipeline with UDP ports there
+	nodePorts index                          // protocol and port -> tenant and service of the pipeline with that node port
 }
 
 // service is a decoded service.
@@ -40,7 +40,7 @@ type service struct {
 
 func newServices() services {
 	return services{
-		service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index),
+		byID: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), byNetwork: make(index),
 		groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index), nodePorts: make(index),
 	}
 }
@@ -105,13 +105,13 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 		return err
 	}
 	c.removeService(id)
-	s.part = s.part.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
+	s.part = s.part.Numbered(func(group uint32) bool { _, taken := c.services.groups[group]; return taken })
 	for _, p := range s.part.Ports {
-		c.groups[p.Group] = struct{}{}
+		c.services.groups[p.Group] = struct{}{}
 		c.placePort(s.tenant, p, id, index.add)
 	}
-	c.service[id] = s
-	c.servicesIn.add(s.netID, id)
+	c.services.byID[id] = s
+	c.services.byNetwork.add(s.netID, id)
 	if s.isEntered() {
 		c.countEntered(s.tenant, 1)
 		c.hostChanges()
@@ -120,13 +120,13 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 }
 
 func (c *cache) removeService(id string) {
-	if old, existed := c.service[id]; existed {
-		c.servicesIn.remove(old.netID, id)
+	if old, existed := c.services.byID[id]; existed {
+		c.services.byNetwork.remove(old.netID, id)
 		for _, p := range old.part.Ports {
-			delete(c.groups, p.Group)
+			delete(c.services.groups, p.Group)
 			c.placePort(old.tenant, p, id, index.remove)
 		}
-		delete(c.service, id)
+		delete(c.services.byID, id)
 		if old.isEntered() {
 			c.countEntered(old.tenant, -1)
 			c.hostChanges()
@@ -153,10 +153,10 @@ func (c *cache) putProvider(id string, value []byte, _ int64) error {
 	if err != nil {
 		return fmt.Errorf("provider: %w", err)
 	}
-	if c.providers[service] == nil {
-		c.providers[service] = make(map[netip.Addr]bool)
+	if c.services.providers[service] == nil {
+		c.services.providers[service] = make(map[netip.Addr]bool)
 	}
-	c.providers[service][address] = r.Draining
+	c.services.providers[service][address] = r.Draining
 	c.mark(pipeline.KindService, service)
 	return nil
 }
@@ -167,9 +167,9 @@ func (c *cache) removeProvider(id string) {
 	if err != nil {
 		return
 	}
-	delete(c.providers[service], address)
-	if len(c.providers[service]) == 0 {
-		delete(c.providers, service)
+	delete(c.services.providers[service], address)
+	if len(c.services.providers[service]) == 0 {
+		delete(c.services.providers, service)
 	}
 	c.mark(pipeline.KindService, service)
 }
@@ -178,7 +178,7 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	if kube, ok := strings.CutPrefix(id, kubeID); ok {
 		return c.wantedKubeService(kube)
 	}
-	s, known := c.service[id]
+	s, known := c.services.byID[id]
 	if !known {
 		return nil, fault.New(fault.NotFound, "service %s is not known", id)
 	}
@@ -228,11 +228,11 @@ func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
 // only its own addresses are providers; in a routed one those in networks of the other encapsulation are not.
 func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving []netip.Addr) {
 	apart := c.otherEncapNetworks(in)
-	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
+	for _, a := range slices.SortedFunc(maps.Keys(c.services.providers[id]), netip.Addr.Compare) {
 		switch {
 		case c.mode.Bridged() && !holds(in, a):
 		case slices.ContainsFunc(apart, func(n pipeline.Network) bool { return holds(n, a) }):
-		case c.providers[id][a]:
+		case c.services.providers[id][a]:
 			draining = append(draining, a)
 		default:
 			serving = append(serving, a)
@@ -262,7 +262,7 @@ func holds(n pipeline.Network, a netip.Addr) bool {
 }
 
 func (c *cache) markServices(network string) {
-	for id := range c.servicesIn[network] {
+	for id := range c.services.byNetwork[network] {
 		c.mark(pipeline.KindService, id)
 	}
 }

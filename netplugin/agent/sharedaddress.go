@@ -23,13 +23,13 @@ func (c *cache) placeUDP(tenant string, p pipeline.ServicePort, service string, 
 	if place == "" {
 		return
 	}
-	change(c.udpAt, place, service)
-	for other := range c.udpAt[place] {
+	change(c.services.udpAt, place, service)
+	for other := range c.services.udpAt[place] {
 		c.mark(pipeline.KindService, other)
 	}
 }
 
 // sharesUDPAddress reports whether other services have UDP ports at the address of a UDP port.
 func (c *cache) sharesUDPAddress(tenant string, p pipeline.ServicePort) bool {
-	return len(c.udpAt[udpPlace(tenant, p)]) > 1
+	return len(c.services.udpAt[udpPlace(tenant, p)]) > 1
 }

@@ -68,7 +68,7 @@ func (c *cache) findStandIns() {
 		}
 	}
 	for _, port := range ports {
-		for owner := range c.nodePorts[nodePortKey(openflow.ProtoUDP, port)] {
+		for owner := range c.services.nodePorts[nodePortKey(openflow.ProtoUDP, port)] {
 			_, id, _ := strings.Cut(owner, " ")
 			c.mark(pipeline.KindService, id)
 		}
@@ -84,7 +84,7 @@ func (c *cache) placeUDPNodePort(p pipeline.ServicePort) {
 		return
 	}
 	_, known := c.standIns.udp[p.Port]
-	if owned := len(c.nodePorts[nodePortKey(p.Protocol, p.Port)]) > 0; owned == known {
+	if owned := len(c.services.nodePorts[nodePortKey(p.Protocol, p.Port)]) > 0; owned == known {
 		return
 	} else if owned {
 		c.standIns.udp[p.Port] = struct{}{}

@@ -28,7 +28,7 @@ type tiers struct {
 	classes    map[uint16]int            // number of these endpoints by class
 	lately     map[uint16]int            // classes that endpoints of this node have left -> value of epochs then
 	policyOf   map[string][]string       // policy -> rules
-	tierRules  map[string]pipeline.TierRule
+	rules      map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules with it as subject
 	nodePeers  map[string][]except            // rules that may have nodes as peers -> what they except from their networks; see infraAddressesOfNodes
 	numbers    ruleNumbers
@@ -46,7 +46,7 @@ func newTiers() tiers {
 	return tiers{
 		podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers),
 		classOf: make(map[string]uint16), classes: make(map[uint16]int), lately: make(map[uint16]int),
-		policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
+		policyOf: make(map[string][]string), rules: make(map[string]pipeline.TierRule),
 		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers(),
 	}
 }
@@ -83,14 +83,14 @@ func (t *tiers) setPod(before, now, endpoint string) {
 
 // setPodClass sets the class of a pod.
 func (c *cache) setPodClass(pod string, now podClass) {
-	if c.podClasses[pod] == now {
+	if c.tiers.podClasses[pod] == now {
 		return
 	}
-	c.podClasses[pod] = now
+	c.tiers.podClasses[pod] = now
 	if now == (podClass{}) {
-		delete(c.podClasses, pod)
+		delete(c.tiers.podClasses, pod)
 	}
-	for id := range c.podsOf[pod] {
+	for id := range c.tiers.podsOf[pod] {
 		c.settleClass(id)
 		c.mark(pipeline.KindEndpoint, id)
 	}
@@ -101,38 +101,38 @@ func (c *cache) setPodClass(pod string, now podClass) {
 func (c *cache) settleClass(id string) {
 	var class uint16
 	if e := c.endpoints[id]; e.host == c.host {
-		class, _ = c.tiersOf(e)
+		class, _ = c.tiers.tiersOf(e)
 	}
-	before := c.classOf[id]
+	before := c.tiers.classOf[id]
 	if before == class {
 		return
 	}
 	if before != 0 && c.knows(id) {
-		c.lately[before] = c.epochs
+		c.tiers.lately[before] = c.tiers.epochs
 	}
-	c.classOf[id] = class
+	c.tiers.classOf[id] = class
 	if class == 0 {
-		delete(c.classOf, id)
+		delete(c.tiers.classOf, id)
 	}
 	for number, step := range map[uint16]int{before: -1, class: 1} {
 		if number == 0 {
 			continue
 		}
-		had := c.classes[number] > 0
-		if c.classes[number] += step; c.classes[number] == 0 {
-			delete(c.classes, number)
+		had := c.tiers.classes[number] > 0
+		if c.tiers.classes[number] += step; c.tiers.classes[number] == 0 {
+			delete(c.tiers.classes, number)
 		}
-		changed := had != (c.classes[number] > 0)
-		for rule := range c.about[number] {
-			if changed || c.mayBeAboutNodes(rule) { // the endpoint may belong to a tenant that is new to the class
+		changed := had != (c.tiers.classes[number] > 0)
+		for rule := range c.tiers.about[number] {
+			if changed || c.tiers.mayBeAboutNodes(rule) { // the endpoint may belong to a tenant that is new to the class
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
 	}
 }
 
-// tierRulesAbout returns the rules that have an endpoint of this node as subject.
-func (t *tiers) tierRulesAbout(endpoint string) []pipeline.Key {
+// rulesAbout returns the rules that have an endpoint of this node as subject.
+func (t *tiers) rulesAbout(endpoint string) []pipeline.Key {
 	var keys []pipeline.Key
 	for id := range t.about[t.classOf[endpoint]] {
 		keys = append(keys, pipeline.Key{Kind: pipeline.KindTierRule, ID: id})
@@ -155,8 +155,8 @@ func (c *cache) putClass(id string, value []byte, _ int64) error {
 			what |= bit
 		}
 	}
-	if old, known := c.judges[uint16(number)]; !known || old != what {
-		c.judges[uint16(number)] = what
+	if old, known := c.tiers.judges[uint16(number)]; !known || old != what {
+		c.tiers.judges[uint16(number)] = what
 		c.markClass(uint16(number))
 	}
 	return nil
@@ -164,14 +164,14 @@ func (c *cache) putClass(id string, value []byte, _ int64) error {
 
 func (c *cache) removeClass(id string) {
 	if number, err := strconv.ParseUint(id, 10, 16); err == nil {
-		delete(c.judges, uint16(number))
+		delete(c.tiers.judges, uint16(number))
 		c.markClass(uint16(number))
 	}
 }
 
 // markClass marks the endpoints of this node with a class.
 func (c *cache) markClass(number uint16) {
-	for id, class := range c.classOf {
+	for id, class := range c.tiers.classOf {
 		if class == number {
 			c.mark(pipeline.KindEndpoint, id)
 		}
@@ -199,18 +199,18 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	}
 	c.removePolicy(id)
 	for i, rule := range rules {
-		rule.Number = c.numbers.of(rule, names[i], time.Now())
+		rule.Number = c.tiers.numbers.of(rule, names[i], time.Now())
 		c.setNames(rule.ID, names[i])
 		if !rule.Out && len(rule.Nets) > 0 || slices.ContainsFunc(rule.Nets, netip.Prefix.IsSingleIP) {
-			c.nodePeers[rule.ID] = excepts[i]
+			c.tiers.nodePeers[rule.ID] = excepts[i]
 		}
-		c.tierRules[rule.ID] = rule
-		c.policyOf[id] = append(c.policyOf[id], rule.ID)
+		c.tiers.rules[rule.ID] = rule
+		c.tiers.policyOf[id] = append(c.tiers.policyOf[id], rule.ID)
 		for _, class := range rule.Subjects {
-			if c.about[class] == nil {
-				c.about[class] = make(map[string]struct{})
+			if c.tiers.about[class] == nil {
+				c.tiers.about[class] = make(map[string]struct{})
 			}
-			c.about[class][rule.ID] = struct{}{}
+			c.tiers.about[class][rule.ID] = struct{}{}
 		}
 		c.mark(pipeline.KindTierRule, rule.ID)
 	}
@@ -218,20 +218,20 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 }
 
 func (c *cache) removePolicy(id string) {
-	for _, ruleID := range c.policyOf[id] {
-		rule := c.tierRules[ruleID]
+	for _, ruleID := range c.tiers.policyOf[id] {
+		rule := c.tiers.rules[ruleID]
 		for _, class := range rule.Subjects {
-			if delete(c.about[class], ruleID); len(c.about[class]) == 0 {
-				delete(c.about, class)
+			if delete(c.tiers.about[class], ruleID); len(c.tiers.about[class]) == 0 {
+				delete(c.tiers.about, class)
 			}
 		}
-		c.numbers.leave(ruleID, time.Now())
-		delete(c.tierRules, ruleID)
+		c.tiers.numbers.leave(ruleID, time.Now())
+		delete(c.tiers.rules, ruleID)
 		c.setNames(ruleID, nil)
-		delete(c.nodePeers, ruleID)
+		delete(c.tiers.nodePeers, ruleID)
 		c.mark(pipeline.KindTierRule, ruleID)
 	}
-	delete(c.policyOf, id)
+	delete(c.tiers.policyOf, id)
 }
 
 // tierRule decodes a rule.
@@ -270,11 +270,11 @@ func prefixes(texts []string) (all []netip.Prefix, err error) {
 }
 
 func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
-	rule, known := c.tierRules[id]
+	rule, known := c.tiers.rules[id]
 	if !known {
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
 	}
-	if !slices.ContainsFunc(rule.Subjects, c.isHere) {
+	if !slices.ContainsFunc(rule.Subjects, c.tiers.isHere) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
 	open, over := c.addressesFor(id)
@@ -300,24 +300,24 @@ func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
 func (c *cache) removeEpoch(string) { c.setEpoch(0) }
 
 func (c *cache) setEpoch(number uint32) {
-	if number != c.epoch {
-		c.epochs++
+	if number != c.tiers.epoch {
+		c.tiers.epochs++
 	}
-	for class, then := range c.lately {
-		if c.epochs > then+1 { // the next epoch is that of the change itself
-			delete(c.lately, class)
-			for rule := range c.about[class] {
+	for class, then := range c.tiers.lately {
+		if c.tiers.epochs > then+1 { // the next epoch is that of the change itself
+			delete(c.tiers.lately, class)
+			for rule := range c.tiers.about[class] {
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
 	}
-	c.epoch = number
+	c.tiers.epoch = number
 	c.mark(pipeline.KindEpoch, pipeline.Epoch{}.Key().ID)
 }
 
 func (c *cache) wantedEpoch() (pipeline.Object, error) {
-	if c.epoch == 0 {
+	if c.tiers.epoch == 0 {
 		return nil, fault.New(fault.NotFound, "there are no policies")
 	}
-	return pipeline.Epoch{Number: c.epoch}, nil
+	return pipeline.Epoch{Number: c.tiers.epoch}, nil
 }

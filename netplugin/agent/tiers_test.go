@@ -55,7 +55,7 @@ func TestStaticPodsOfOneURLHaveClassesOfTheirOwn(t *testing.T) {
 			if id == there && !known {
 				class = 0
 			}
-			if got, _ := n.cache.tiersOf(n.cache.endpoints[id]); got != class {
+			if got, _ := n.cache.tiers.tiersOf(n.cache.endpoints[id]); got != class {
 				t.Errorf("%s: %s has class %d, want %d", when, id, got, class)
 			}
 		}

@@ -185,7 +185,7 @@ func (c *cache) servicesWithNodePort(p TakenPort) (all []mastercfg.K8sTrouble) {
 		why = fmt.Sprintf("pod %s/%s has port %d (%s) of the node as its hostPort, and gets what comes there for the service; take another hostPort, or another nodePort",
 			e.PodNamespace, e.EPCommonName, p.Port, p.Protocol)
 	}
-	for owner := range c.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
+	for owner := range c.services.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
 		_, id, _ := strings.Cut(owner, " ")
 		of := mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: why}
 		if kube, is := strings.CutPrefix(id, kubeID); is {

@@ -79,7 +79,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	}
 	e := record.part
 	e.Tenant, e.Mode, e.Encap, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.Encap, n.VRF, n.VNI, n.Tag
-	e.Class, e.Tiers = c.tiersOf(record)
+	e.Class, e.Tiers = c.tiers.tiersOf(record)
 	if e.Local = record.host == c.host; e.Local {
 		e.Host = id == mastercfg.EndpointID(record.netID, c.host)
 		e.Limits = c.limitsOf(record)

@@ -3,13 +3,15 @@ package ledger
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // maxTries limits how often a group is run again because of writes of others. After patientTries the state is
@@ -21,156 +23,164 @@ const (
 
 var errConflict = errors.New("the store has changed")
 
-// run is the committer. It works until the term ends, completes the current group, and refuses the rest.
-func (l *Ledger) run() {
-	var others sync.WaitGroup
-	others.Go(func() { l.mirror.Follow(l.term.Context()) })
-	others.Go(l.prepare)
-	defer others.Wait()
-	defer l.drain()
+// committer runs plans on the cache and commits them in groups. Only its own goroutine uses it, and before that Open.
+// Others reach it by the queues and by preparer.inCommitter.
+type committer struct {
+	*shared
+	indexes []Index
+	maxOps  int // in one transaction; it may be lowered
+
+	foreign chan mirror.Batch // from the mirror
+	horizon
+	own      int64            // revision of the last own commit
+	loaded   int64            // revision of the last listing, which includes older events
+	deleted  map[string]int64 // own deletions whose event has not arrived yet
+	stale    bool             // the state may differ from the store's: it is read again before the next plan
+	patience time.Duration    // how long writes of others may take to arrive by watch
+	held     []*submission    // waiting for a large plan
+	decided  *decided         // large plan being stored; nil: none
+	since    *since           // changes since a large plan ran; nil: none runs
+	reserved *footprint       // what others must not change while a large plan runs; nil: no restriction
+	alone    bool             // a large plan runs alone
+	due      notify.Signal    // held plans or the decided one may continue, or the state is to be read again
+	later    <-chan time.Time // the same, after a failure
+	pace     *retry.Pacer     // of these retries
+}
+
+// run works until the term ends, completes the current group, and refuses the rest.
+func (c *committer) run() {
+	defer c.drain()
 	for {
 		select {
-		case <-l.term.Context().Done():
+		case <-c.term.Context().Done():
 			return
-		case b := <-l.foreign:
-			l.absorb(b)
-		case ask := <-l.asks:
-			ask()
-		case <-l.small.wake:
-			l.serve(claimed(l.small.take()))
-		case <-l.due:
-			l.resume()
-		case <-l.later:
-			l.resume()
+		case b := <-c.foreign:
+			c.absorb(b)
+		case ask := <-c.asks:
+			ask(c)
+		case <-c.small.wake:
+			c.serve(claimed(c.small.take()))
+		case <-c.due:
+			c.resume()
+		case <-c.later:
+			c.resume()
 		}
 	}
 }
 
-// inCommitter runs a function between two groups and returns its error,
-// or the error of the end of the term, after which it does not run.
-func (l *Ledger) inCommitter(f func() error) error {
-	done := make(chan error)
-	select {
-	case l.asks <- func() { done <- f() }:
-		return <-done
-	case <-l.term.Context().Done():
-		return l.term.Ended()
-	}
-}
-
 // resume stores the next part of a large plan, or reads the state again, and then serves the waiting plans.
-func (l *Ledger) resume() {
-	l.later = nil
+func (c *committer) resume() {
+	c.later = nil
 	var failed error
 	switch {
-	case l.decided != nil:
-		l.store()
-	case l.stale:
-		failed = l.refresh()
+	case c.decided != nil:
+		c.store()
+	case c.stale:
+		failed = c.refresh()
 	}
-	list := append(l.held, claimed(l.small.take())...)
-	l.held = nil
+	list := append(c.held, claimed(c.small.take())...)
+	c.held = nil
 	if failed != nil { // refused at once: their callers have waited for the whole read
 		refuse(list, failed)
 		return
 	}
-	l.serve(list)
+	c.serve(list)
 }
 
 // store stores the next part of the decided plan. It must succeed eventually: it is retried until it does or the
 // term ends.
-func (l *Ledger) store() {
-	d := l.decided
-	s, err := l.storeSome(context.WithoutCancel(l.term.Context()), d)
+func (c *committer) store() {
+	d := c.decided
+	s, err := c.storeSome(context.WithoutCancel(c.term.Context()), d)
 	switch {
 	case fault.Is(err, fault.Conflict):
-		l.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
-		l.stale, l.decided = true, nil
+		c.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
+		c.stale, c.decided = true, nil
 		d.end(err)
-		l.due.Send() // readers see a part that is not stored, and never will be
+		c.due.Send() // readers see a part that is not stored, and never will be
 		return
 	case err != nil:
-		l.log.WithError(err).Warn("storing a large plan, trying again")
-		l.later = time.After(l.pace.Next())
+		c.log.WithError(err).Warn("storing a large plan, trying again")
+		c.later = time.After(c.pace.Next())
 		return
 	}
-	l.pace.Reset()
-	t := l.state.Load().Clone()
-	for _, c := range s.changes {
-		c.put(t, s.rev)
-		l.note(c.key, c.delete, s.rev)
+	c.pace.Reset()
+	t := c.state.Load().Clone()
+	for _, one := range s.changes {
+		one.put(t, s.rev)
+		c.note(one.key, one.delete, s.rev)
 	}
 	for _, kv := range s.newer {
 		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: kv.ModRevision})
 	}
-	l.newest = max(l.newest, s.rev)
-	l.publish(t)
+	c.newest = max(c.newest, s.rev)
+	c.publish(t)
 	if s.before { // the cache has them, but others may have written the same keys since
-		l.stale = true
+		c.stale = true
 	}
 	if d.left() == 0 {
-		l.decided = nil
+		c.decided = nil
 	}
-	if l.decided != nil || l.stale {
-		l.due.Send()
+	if c.decided != nil || c.stale {
+		c.due.Send()
 	}
 }
 
 // refresh reads the state again when readers see one that is not the store's. After an error it is retried
 // later, unless the next plan has done it by then.
-func (l *Ledger) refresh() error {
-	if err := l.reload(l.term.Context()); err != nil {
-		l.log.WithError(err).Warn("reading the state again, trying once more")
-		l.later = time.After(l.pace.Next())
+func (c *committer) refresh() error {
+	if err := c.reload(c.term.Context()); err != nil {
+		c.log.WithError(err).Warn("reading the state again, trying once more")
+		c.later = time.After(c.pace.Next())
 		return err
 	}
-	l.pace.Reset()
+	c.pace.Reset()
 	return nil
 }
 
 // drain refuses all waiting and future plans.
-func (l *Ledger) drain() {
-	l.small.close(l.term.Ended())
-	l.large.close(l.term.Ended())
-	refuse(l.held, l.term.Ended())
+func (c *committer) drain() {
+	c.small.close(c.term.Ended())
+	c.large.close(c.term.Ended())
+	refuse(c.held, c.term.Ended())
 }
 
 // serve commits submissions, group by group.
-func (l *Ledger) serve(list []*submission) {
-	if l.alone {
-		l.held = append(l.held, list...)
+func (c *committer) serve(list []*submission) {
+	if c.alone {
+		c.held = append(c.held, list...)
 		return
 	}
 	for len(list) > 0 {
-		if l.term.Context().Err() != nil {
-			refuse(list, l.term.Ended())
+		if c.term.Context().Err() != nil {
+			refuse(list, c.term.Ended())
 			return
 		}
-		list = list[l.commitSome(list):]
+		list = list[c.commitSome(list):]
 	}
 }
 
 // commitSome commits as many submissions as fit into one group and returns how many it has handled. If the
 // store has no room for a group of several plans, they run again: plans that put are refused, so that
 // deletions, which make room, are not.
-func (l *Ledger) commitSome(list []*submission) int {
+func (c *committer) commitSome(list []*submission) int {
 	var noRoom error // the store's error
 	for try := 1; ; {
-		if l.stale {
-			if err := l.reload(l.term.Context()); err != nil {
-				refuse(claimed(l.small.take()), err) // they have waited for the whole read
+		if c.stale {
+			if err := c.reload(c.term.Context()); err != nil {
+				refuse(claimed(c.small.take()), err) // they have waited for the whole read
 				refuse(list, err)
 				return len(list)
 			}
 		}
-		a := l.assemble(list, noRoom)
-		rev, err := l.commit(a.group, len(a.members))
+		a := c.assemble(list, noRoom)
+		rev, err := c.commit(a.group, len(a.members))
 		if errors.Is(err, errBehind) {
-			if err = l.await(); err == nil {
+			if err = c.await(); err == nil {
 				continue
 			}
 		}
-		if l.lowerMaxOps(err) {
+		if c.lowerMaxOps(err) {
 			continue
 		}
 		if fault.Is(err, fault.Exhausted) && len(a.members) > 1 && noRoom == nil {
@@ -178,9 +188,9 @@ func (l *Ledger) commitSome(list []*submission) int {
 			continue
 		}
 		if err != nil {
-			l.stale = try > patientTries || l.mustReload(err)
+			c.stale = try > patientTries || c.mustReload(err)
 			if errors.Is(err, errConflict) && try < maxTries {
-				l.log.WithField("try", try).Debug("state changed by others, running plans again")
+				c.log.WithField("try", try).Debug("state changed by others, running plans again")
 				try++
 				continue
 			}
@@ -195,9 +205,9 @@ func (l *Ledger) commitSome(list []*submission) int {
 				s.finish(rev, a.errs[i])
 			}
 		}
-		l.held = append(l.held, a.held...)
+		c.held = append(c.held, a.held...)
 		for _, s := range a.large {
-			l.large.hand(s, l.term)
+			c.large.hand(s, c.term)
 		}
 		return len(a.members) + len(a.held) + len(a.large)
 	}
@@ -205,9 +215,9 @@ func (l *Ledger) commitSome(list []*submission) int {
 
 // mustReload reports whether the state has to be read from the store before the next plan, after an error of a
 // transaction. Writes of others since the last read arrive by the watch.
-func (l *Ledger) mustReload(err error) bool {
+func (c *committer) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
-		return !l.awaitForeignChange()
+		return !c.awaitForeignChange()
 	}
 	return !isNotTaken(err)
 }
@@ -221,13 +231,13 @@ func isNotTaken(err error) bool {
 // lowerMaxOps reports whether to repeat a transaction that the store has refused for its number of operations,
 // although it has accepted as many before: another member has answered, whose limit is lower. It lowers the ledger's
 // limit until the next term.
-func (l *Ledger) lowerMaxOps(err error) bool {
-	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
+func (c *committer) lowerMaxOps(err error) bool {
+	if !objdb.TooManyOps(err) || c.maxOps <= objdb.FewOps {
 		return false
 	}
-	now := objdb.FewerOps(l.maxOps)
-	l.log.WithFields(logrus.Fields{"before": l.maxOps, "now": now}).Warn("a member of the store takes fewer operations in a transaction")
-	l.maxOps = now
+	now := objdb.FewerOps(c.maxOps)
+	c.log.WithFields(logrus.Fields{"before": c.maxOps, "now": now}).Warn("a member of the store takes fewer operations in a transaction")
+	c.maxOps = now
 	return true
 }
 
@@ -242,8 +252,8 @@ type assembly struct {
 // assemble runs the plans that fit into one group. A plan that fails is a member as well: its error may depend on
 // writes of the plans before it, so it is valid only if these are committed. With noRoom, plans that put fail with
 // that error.
-func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
-	a.group = l.newGroup()
+func (c *committer) assemble(list []*submission, noRoom error) (a assembly) {
+	a.group = c.newGroup()
 	a.group.noRoom = noRoom
 	for _, s := range list {
 		var err error
@@ -260,7 +270,7 @@ func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 			a.held = append(a.held, s)
 		case oversize: // also the first with any writes
 			a.large = append(a.large, s)
-			a.group = l.newGroup()
+			a.group = c.newGroup()
 			a.group.noRoom = noRoom
 		case full:
 			return a
@@ -269,67 +279,66 @@ func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 	return a
 }
 
-func (l *Ledger) newGroup() *group {
-	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps, g.admit, g.derive, g.waits, g.reserved, g.decoded = l.maxOps, l.admit, l.derive, l.decided, l.reserved, &l.decoded
+func (c *committer) newGroup() *group {
+	g := newGroup(c.state.Load(), c.owned, c.corrupt)
+	g.maxOps, g.admit, g.derive, g.waits, g.reserved, g.decoded = c.maxOps, c.admit, c.derive, c.decided, c.reserved, &c.decoded
 	return g
 }
 
 // commit writes a group and makes it the ledger's state. Plans that only read are valid if the term still is.
-func (l *Ledger) commit(g *group, plans int) (int64, error) {
+func (c *committer) commit(g *group, plans int) (int64, error) {
 	t, err := g.txn()
 	if err != nil {
 		return 0, err
 	}
 	if len(t.Puts)+len(t.Deletes) == 0 {
-		return l.newest, l.term.Trusted() // without a request to the store
+		return c.newest, c.term.Trusted() // without a request to the store
 	}
 	// A sent transaction is waited for even if the term ends: its caller needs the result, and the fence keeps it
 	// harmless.
-	rev, err := l.send(context.WithoutCancel(l.term.Context()), l.term.Commit, t, plans)
+	rev, err := c.send(context.WithoutCancel(c.term.Context()), c.term.Commit, t, plans)
 	if err != nil {
 		return 0, err
 	}
-	l.record(g.tree, t, rev)
-	l.publish(g.tree)
-	return l.newest, nil
-}
-
-// send commits one transaction, by Txn or Commit of the term, and reports it to the observer.
-func (l *Ledger) send(ctx context.Context, by func(context.Context, objdb.Txn) (int64, bool, error), t objdb.Txn, plans int) (int64, error) {
-	began := time.Now()
-	rev, err := fenced(by(ctx, t))
-	l.observer.Committed(plans, len(t.Puts)+len(t.Deletes), time.Since(began), err)
-	return rev, err
+	c.record(g.tree, t, rev)
+	c.publish(g.tree)
+	return c.newest, nil
 }
 
 // record records the revision of a committed transaction.
-func (l *Ledger) record(t *tree, txn objdb.Txn, rev int64) {
+func (c *committer) record(t *tree, txn objdb.Txn, rev int64) {
 	for _, kv := range txn.Puts {
 		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: rev})
-		l.note(kv.Key, false, rev)
+		c.note(kv.Key, false, rev)
 	}
 	for _, key := range txn.Deletes {
-		l.note(key, true, rev)
+		c.note(key, true, rev)
 	}
-	l.newest = max(l.newest, rev)
+	c.newest = max(c.newest, rev)
 }
 
 // note records an own write of one key.
-func (l *Ledger) note(key string, deleted bool, rev int64) {
+func (c *committer) note(key string, deleted bool, rev int64) {
 	if deleted {
-		l.deleted[key] = rev
+		c.deleted[key] = rev
 	} else {
-		delete(l.deleted, key)
+		delete(c.deleted, key)
 	}
-	l.own = max(l.own, rev)
-	l.since.note(key)
+	c.own = max(c.own, rev)
+	c.since.note(key)
 }
 
-// fenced returns the result of a transaction under the fence of the term.
-func fenced(rev int64, ok bool, err error) (int64, error) {
-	if err == nil && !ok {
-		err = errConflict
+// merge adds the commits of others since a large plan ran to the state of the plan; they do not concern its keys.
+func (c *committer) merge(g *group) {
+	current := c.state.Load()
+	for key := range c.since.keys {
+		if r, ok := current.Get(record{key: key}); ok {
+			g.tree.ReplaceOrInsert(r)
+		} else {
+			g.tree.Delete(record{key: key})
+		}
 	}
-	return rev, err
 }
+
+// releaseReserved permits others to change the keys that were reserved for a large plan, which does not run any more.
+func (c *committer) releaseReserved() { c.since, c.reserved, c.alone = nil, nil, false }

@@ -48,14 +48,14 @@ func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
 // and no listing of the store.
 func TestAConflictDoesNotListTheStore(t *testing.T) {
 	l, db, seen := newLedger(t)
-	if err := l.inCommitter(func() error { l.patience = time.Minute; return nil }); err != nil {
+	if err := inCommitter(l, func(c *committer) error { c.patience = time.Minute; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	plans := 0
 	conflicts := func(writes int64, write func()) {
 		t.Helper()
 		plans++
-		loaded, before := l.loaded, seen.conflicts.Load()
+		loaded, before := listedAt(t, l), seen.conflicts.Load()
 		disturbed := false
 		mustUpdate(t, l, func(tx *Tx) error {
 			n := 0
@@ -67,7 +67,7 @@ func TestAConflictDoesNotListTheStore(t *testing.T) {
 			}
 			return nil
 		})
-		if l.inCommitter(func() error { loaded = l.loaded - loaded; return nil }) != nil || loaded != 0 {
+		if listedAt(t, l) != loaded {
 			t.Error("everything was read again")
 		}
 		if got := seen.conflicts.Load() - before; got == 0 || got > writes {

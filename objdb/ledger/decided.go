@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 // decided is a committed large plan, on its way from the journal to its keys. Each key is put once: every
@@ -172,6 +175,60 @@ func (c change) put(t *tree, rev int64) {
 	}
 }
 
+// mark puts the mark "committed" and returns the revision that created it. If the outcome is unknown, the store
+// is asked until it answers or the term ends. From then on a refusal proves nothing: the request with the lost
+// answer may have been executed before it. A store that reports to be full may have put the mark, too, but does
+// not put it later (see objdb/commit.go).
+func (c *committer) mark(m mark) (created int64, err error) {
+	value, err := json.Marshal(m)
+	if err != nil {
+		return 0, fault.New(fault.Internal, "journal: encode: %w", err)
+	}
+	// A journal is dropped by deleting "prepared", so that this transaction has no effect if it is late.
+	key := c.journal.committed()
+	txn := objdb.Txn{
+		If:   []objdb.Guard{objdb.SameIncarnation(c.journal.prepared(), m.At), objdb.Absent(key)},
+		Puts: []objdb.KV{{Key: key, Value: value}},
+	}
+	ctx := context.WithoutCancel(c.term.Context())
+	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
+	for unknown := error(nil); ; {
+		created, err = c.send(ctx, c.term.Txn, txn, 1)
+		full := unknown == nil && fault.Is(err, fault.Exhausted)
+		switch {
+		case err == nil:
+			return created, nil
+		case full:
+			unknown = fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
+		case unknown == nil && !fault.Is(err, fault.Unavailable):
+			return 0, err
+		case unknown == nil:
+			unknown = err
+		}
+		there, asked := c.db.Get(ctx, key)
+		for ; fault.Is(asked, fault.Unavailable) && c.term.Context().Err() == nil; there, asked = c.db.Get(ctx, key) {
+			wait.Sleep(c.term.Context())
+		}
+		switch {
+		case asked == nil && bytes.Equal(there.Value, value):
+			return there.CreateRevision, nil
+		case full && (asked == nil || fault.Is(asked, fault.NotFound)):
+			return 0, err
+		case !fault.Is(err, fault.Unavailable) || !fault.Is(asked, fault.NotFound) || c.term.Context().Err() != nil:
+			return 0, unknown
+		}
+	}
+}
+
+// accept makes a committed plan the ledger's state: readers see all of it from now on.
+func (c *committer) accept(g *group, d *decided) {
+	c.merge(g)
+	c.releaseReserved()
+	c.decided, c.newest = d, max(c.newest, d.mark)
+	c.publish(g.tree)
+	c.due.Send()
+}
+
 // stored is the result of storing some changes.
 type stored struct {
 	changes []change
@@ -181,13 +238,13 @@ type stored struct {
 }
 
 // storeSome stores the next changes. It can be retried after an error.
-func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
-	some := d.next(l.maxOps)
-	rev, err := l.send(ctx, l.term.Txn, l.transaction(d, some), 0)
+func (c *committer) storeSome(ctx context.Context, d *decided) (stored, error) {
+	some := d.next(c.maxOps)
+	rev, err := c.send(ctx, c.term.Txn, c.journal.transaction(d, some), 0)
 	switch {
 	case errors.Is(err, errConflict):
-		return l.resolveConflict(ctx, d, some)
-	case l.lowerMaxOps(err):
+		return c.resolveConflict(ctx, d, some)
+	case c.lowerMaxOps(err):
 		return stored{}, nil
 	case err != nil:
 		return stored{}, err
@@ -199,9 +256,9 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 }
 
 // transaction returns the transaction that stores some changes of a plan.
-func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
+func (j journal) transaction(d *decided, some []change) objdb.Txn {
 	t := objdb.Txn{
-		If: []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
+		If: []objdb.Guard{objdb.SameIncarnation(j.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
 	}
 	if slices.ContainsFunc(some, change.puts) {
 		t.Puts = append(t.Puts, objdb.KV{Key: d.progress, Value: []byte(strconv.Itoa(some[len(some)-1].place))})
@@ -223,15 +280,15 @@ const readsAtOnce = 32
 
 // resolveConflict finds out why changes were not stored. Either an earlier transaction with unknown outcome was
 // executed; or others have written keys after the plan, and the changes of those keys are dropped.
-func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change) (stored, error) {
-	mark, err := l.db.Get(ctx, l.journal.committed())
+func (c *committer) resolveConflict(ctx context.Context, d *decided, some []change) (stored, error) {
+	mark, err := c.db.Get(ctx, c.journal.committed())
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return stored{}, err
 	}
 	if mark.CreateRevision != d.mark {
-		return stored{}, fault.New(fault.Conflict, "key %s: was changed by somebody else", l.journal.committed())
+		return stored{}, fault.New(fault.Conflict, "key %s: was changed by somebody else", c.journal.committed())
 	}
-	noted, err := l.db.Get(ctx, d.progress)
+	noted, err := c.db.Get(ctx, d.progress)
 	switch {
 	case err != nil && !fault.Is(err, fault.NotFound):
 		return stored{}, err
@@ -247,9 +304,9 @@ func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change)
 	present := make([]objdb.KV, len(some))
 	reading, readCtx := errgroup.WithContext(ctx)
 	reading.SetLimit(readsAtOnce)
-	for i, c := range some {
+	for i, one := range some {
 		reading.Go(func() (err error) {
-			if present[i], err = l.db.Get(readCtx, c.key); fault.Is(err, fault.NotFound) {
+			if present[i], err = c.db.Get(readCtx, one.key); fault.Is(err, fault.NotFound) {
 				err = nil
 			}
 			return err
@@ -260,12 +317,12 @@ func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change)
 	}
 	var s stored
 	var old []change
-	for i, c := range some {
+	for i, one := range some {
 		if present[i].ModRevision > d.at {
 			s.newer = append(s.newer, present[i])
-			d.keys.Delete(c.key)
+			d.keys.Delete(one.key)
 		} else {
-			old = append(old, c)
+			old = append(old, one)
 		}
 	}
 	d.changes = append(old, d.changes[len(some):]...)

@@ -139,7 +139,7 @@ func TestAPlanWaitsForWhatItHasReadOfADecidedOne(t *testing.T) {
 // A transaction of a journal that arrives late must not overwrite later writes.
 func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 	l, db, _ := newLedger(t)
-	late := make(chan objdb.Txn, 1)
+	late, most := make(chan objdb.Txn, 1), maxOps(t, l)
 	m := mirror.New(db, journalRoot, func(b mirror.Batch) {
 		for _, e := range b.Events {
 			if strings.HasSuffix(e.Key, "/committed") && e.Value != nil {
@@ -149,7 +149,7 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 				}
 				if d, err := l.journal.decode(kvs, l.owned); err == nil && d != nil {
 					select {
-					case late <- l.transaction(d, d.next(l.maxOps)):
+					case late <- l.journal.transaction(d, d.next(most)):
 					default: // one is enough
 					}
 				}

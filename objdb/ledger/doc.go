@@ -14,6 +14,13 @@
 // revision of each key that was read or written). No lock protects what these
 // compares protect.
 //
+// # Goroutines
+//
+// Callers submit plans by a Ledger and read the committed state. The committer's goroutine owns the cache and all that
+// follows from it (committer.go, follow.go, decided.go). The preparer's runs large plans (large.go), the mirror's
+// receives what others write. What they share is in shared.go; nothing else is reached from another goroutine, except
+// in a function that the committer runs for the preparer (preparer.inCommitter).
+//
 // # Large plans
 //
 // A plan that takes long would delay all others. It therefore runs beside

@@ -120,6 +120,29 @@ func newLedger(t testing.TB) (*Ledger, *objdb.DB, *commits) {
 	return l, db, seen
 }
 
+// inCommitter runs a function in the committer of a ledger.
+func inCommitter(l *Ledger, f func(c *committer) error) error {
+	return (&preparer{shared: l.shared}).inCommitter(f)
+}
+
+// listedAt returns the revision of a ledger's last listing, or of the state of its standby.
+func listedAt(t testing.TB, l *Ledger) (rev int64) {
+	t.Helper()
+	if err := inCommitter(l, func(c *committer) error { rev = c.loaded; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+// maxOps returns the number of operations that a ledger puts into one transaction.
+func maxOps(t testing.TB, l *Ledger) (n int) {
+	t.Helper()
+	if err := inCommitter(l, func(c *committer) error { n = c.maxOps; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // increment returns a plan that increments a key.
 func increment(key string) func(*Tx) error {
 	return func(tx *Tx) error {

@@ -185,44 +185,44 @@ func strictly(value []byte, into any) error {
 // recover finishes the work of a former leader's journal: it completes a plan that was committed, drops one that
 // was not, and moves a damaged journal aside, which must not prevent every leader. It returns the revision of its
 // last change below the owned prefixes; 0: none.
-func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
-	kvs, _, err := l.db.List(ctx, l.journal.prefix)
+func (c *committer) recover(ctx context.Context) (written int64, err error) {
+	kvs, _, err := c.db.List(ctx, c.journal.prefix)
 	if err != nil || len(kvs) == 0 {
 		return 0, err
 	}
-	d, err := l.journal.decode(kvs, l.owned)
+	d, err := c.journal.decode(kvs, c.owned)
 	if err != nil {
-		l.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
-		return 0, l.setAside(ctx)
+		c.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
+		return 0, c.setAside(ctx)
 	}
 	var parts []string
 	if d != nil {
 		parts = append(parts, d.progress)
 		count := d.left()
 		for d.left() > 0 {
-			if _, err := l.storeSome(ctx, d); err != nil {
+			if _, err := c.storeSome(ctx, d); err != nil {
 				return 0, err
 			}
 		}
 		written = d.rev
-		l.log.WithField("changes", count).Info("finished a commit that was interrupted")
+		c.log.WithField("changes", count).Info("finished a commit that was interrupted")
 	}
 	for _, kv := range kvs {
-		if kv.Key != l.journal.committed() && kv.Key != l.journal.prepared() {
+		if kv.Key != c.journal.committed() && kv.Key != c.journal.prepared() {
 			parts = append(parts, kv.Key)
 		}
 	}
-	return written, l.dropJournal(ctx, parts)
+	return written, c.dropJournal(ctx, parts)
 }
 
 // setAside moves the stored part of a damaged journal aside.
-func (l *Ledger) setAside(ctx context.Context) (err error) {
+func (s *shared) setAside(ctx context.Context) (err error) {
 	for range maxTries {
-		kvs, _, failed := l.db.List(ctx, l.journal.prefix)
+		kvs, _, failed := s.db.List(ctx, s.journal.prefix)
 		if failed != nil {
 			return failed
 		}
-		if err = l.inOrder(ctx, l.moves(kvs)); !errors.Is(err, errConflict) {
+		if err = s.inOrder(ctx, s.moves(kvs)); !errors.Is(err, errConflict) {
 			break
 		}
 		// A key was written or deleted since it was read, by a transaction of ours with a lost answer.
@@ -233,12 +233,12 @@ func (l *Ledger) setAside(ctx context.Context) (err error) {
 // moves returns the transactions that move the keys of a journal aside, the mark last: until then every reader
 // sees a damaged journal. Each compares that its key is unchanged, so that a late one does not touch the next
 // journal.
-func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
+func (s *shared) moves(kvs []objdb.KV) []objdb.Txn {
 	var first, last []objdb.Txn
 	for _, kv := range kvs {
-		to := fmt.Sprintf("%s%s/%d/%s", damagedRoot, l.term.Lock(), kv.ModRevision, strings.TrimPrefix(kv.Key, l.journal.prefix))
+		to := fmt.Sprintf("%s%s/%d/%s", damagedRoot, s.term.Lock(), kv.ModRevision, strings.TrimPrefix(kv.Key, s.journal.prefix))
 		move := objdb.Txn{If: []objdb.Guard{objdb.Unchanged(kv)}, Puts: []objdb.KV{{Key: to, Value: kv.Value}}, Deletes: []string{kv.Key}}
-		if kv.Key == l.journal.committed() {
+		if kv.Key == s.journal.committed() {
 			last = append(last, move)
 		} else {
 			first = append(first, move)
@@ -248,9 +248,9 @@ func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
 }
 
 // dropJournal deletes the stored marks, and parts. It can be retried after an error.
-func (l *Ledger) dropJournal(ctx context.Context, parts []string) (err error) {
+func (s *shared) dropJournal(ctx context.Context, parts []string) (err error) {
 	for range maxTries {
-		if err = l.dropOnce(ctx, parts); !errors.Is(err, errConflict) {
+		if err = s.dropOnce(ctx, parts); !errors.Is(err, errConflict) {
 			break
 		}
 		// A mark was written or deleted since it was read, by a transaction of ours with a lost answer.
@@ -258,18 +258,18 @@ func (l *Ledger) dropJournal(ctx context.Context, parts []string) (err error) {
 	return err
 }
 
-func (l *Ledger) dropOnce(ctx context.Context, parts []string) error {
-	txns, err := l.deletions(ctx, parts)
+func (s *shared) dropOnce(ctx context.Context, parts []string) error {
+	txns, err := s.deletions(ctx, parts)
 	if err != nil {
 		return err
 	}
-	return l.inOrder(ctx, txns)
+	return s.inOrder(ctx, txns)
 }
 
 // inOrder sends transactions one after the other.
-func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
+func (s *shared) inOrder(ctx context.Context, txns []objdb.Txn) error {
 	for _, txn := range txns {
-		if _, err := fenced(l.term.Txn(ctx, txn)); err != nil {
+		if _, err := fenced(s.term.Txn(ctx, txn)); err != nil {
 			return err
 		}
 	}
@@ -279,11 +279,11 @@ func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 // deletions returns the transactions that delete the present marks, and then parts, some at a time. The marks of all
 // attempts have the same keys: a deletion compares which they are, so that a late one does not delete those of the
 // next attempt.
-func (l *Ledger) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
+func (s *shared) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
 	var same []objdb.Guard
-	marks := []string{l.journal.committed(), l.journal.prepared()}
+	marks := []string{s.journal.committed(), s.journal.prepared()}
 	for _, mark := range marks {
-		kv, err := l.db.Get(ctx, mark)
+		kv, err := s.db.Get(ctx, mark)
 		switch {
 		case err == nil:
 			same = append(same, objdb.SameIncarnation(mark, kv.CreateRevision))

@@ -190,7 +190,7 @@ func TestALargePlanIsRunAgainWhenOthersWriteInBetween(t *testing.T) {
 // The transaction that deletes a journal may be applied after it was retried: it must not affect the next journal.
 func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 	l, db, _ := newLedger(t)
-	j := l.journal
+	j, p := l.journal, &preparer{shared: l.shared}
 	count := func() int {
 		t.Helper()
 		kvs, _, err := db.List(t.Context(), j.prefix)
@@ -210,7 +210,7 @@ func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.drop([]string{part}); err != nil || count() != 0 {
+			if err := p.drop([]string{part}); err != nil || count() != 0 {
 				t.Fatalf("%q: %d keys are left, %v", had, count(), err)
 			}
 			for _, key := range next {
@@ -224,7 +224,7 @@ func TestADeletionOfAJournalThatArrivesLateLeavesTheNextOne(t *testing.T) {
 			if left := count(); left != len(next) {
 				t.Errorf("after %q, of %q %d are left", had, next, left)
 			}
-			if err := l.drop(nil); err != nil || count() != 0 {
+			if err := p.drop(nil); err != nil || count() != 0 {
 				t.Fatalf("%d keys are left, %v", count(), err)
 			}
 		}
@@ -235,8 +235,8 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 	const before = "--max-txn-ops=4608" // of embedded members of earlier versions
 	for url, want := range map[string]int{testetcd.NewMember(t): objdb.ManyOps, testetcd.NewProcess(t, before).URL: 4500, testetcd.NewProcess(t).URL: objdb.FewOps} {
 		l := openLedger(t, lead(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}})))
-		if l.maxOps != want {
-			t.Errorf("%d operations, want %d", l.maxOps, want)
+		if got := maxOps(t, l); got != want {
+			t.Errorf("%d operations, want %d", got, want)
 		}
 		mustUpdate(t, l, func(tx *Tx) error {
 			for i := range want {
@@ -245,7 +245,7 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 			return nil
 		})
 		// The next member to answer has a lower limit, and is sent transactions of the limit read before.
-		if err := l.inCommitter(func() error { l.maxOps = objdb.ManyOps; return nil }); err != nil {
+		if err := inCommitter(l, func(c *committer) error { c.maxOps = objdb.ManyOps; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		mustUpdate(t, l, func(tx *Tx) error {
@@ -254,8 +254,8 @@ func TestStoresWithSmallAndLargeTransactionsAreToldApart(t *testing.T) {
 			}
 			return nil
 		})
-		if l.maxOps != want {
-			t.Errorf("%d operations after a refusal, want %d", l.maxOps, want)
+		if got := maxOps(t, l); got != want {
+			t.Errorf("%d operations after a refusal, want %d", got, want)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestAStoreThatTakesFewerOperationsThanBeforeIsWrittenInSmallerTransactions(
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.inCommitter(func() error { l.maxOps = objdb.ManyOps; return nil }); err != nil {
+			if err := inCommitter(l, func(c *committer) error { c.maxOps = objdb.ManyOps; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := update(l); err != nil {

@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,36 +24,55 @@ const outage = 10 * time.Second
 // errNotCommitted is in the error of a plan that can no longer be committed, because the store did not answer.
 var errNotCommitted = errors.New("not committed")
 
-// prepare runs large plans, one after the other, until the term ends.
-func (l *Ledger) prepare() {
+// preparer runs large plans, beside the committer. Only its own goroutine uses it.
+type preparer struct {
+	*shared
+	order    func(key string, before, after []byte) (place int, together bool)
+	attempts int // number of large plans that were given a journal
+}
+
+// run prepares large plans, one after the other, until the term ends.
+func (p *preparer) run() {
 	for {
 		select {
-		case <-l.term.Context().Done():
+		case <-p.term.Context().Done():
 			return
-		case <-l.large.wake:
-			for _, s := range claimed(l.large.take()) {
-				if l.term.Context().Err() != nil {
-					s.finish(0, l.term.Ended())
+		case <-p.large.wake:
+			for _, s := range claimed(p.large.take()) {
+				if p.term.Context().Err() != nil {
+					s.finish(0, p.term.Ended())
 					continue
 				}
-				l.commitLarge(s)
+				p.commitLarge(s)
 			}
 		}
 	}
 }
 
+// inCommitter runs a function in the committer, between two groups, and returns its error,
+// or the error of the end of the term, after which it does not run.
+func (p *preparer) inCommitter(f func(c *committer) error) error {
+	done := make(chan error)
+	select {
+	case p.asks <- func(c *committer) { done <- f(c) }:
+		return <-done
+	case <-p.term.Context().Done():
+		return p.term.Ended()
+	}
+}
+
 // commitLarge runs one large plan to completion.
-func (l *Ledger) commitLarge(s *submission) {
+func (p *preparer) commitLarge(s *submission) {
 	began := time.Now()
 	var used *footprint
 	for try := 1; ; {
-		rev, err := l.attempt(s, try, &used)
+		rev, err := p.attempt(s, try, &used)
 		switch {
-		case errors.Is(err, errNotCommitted) && time.Since(began) < outage && s.ctx.Err() == nil && l.term.Context().Err() == nil:
-			l.log.WithError(err).Debug("running a large plan again")
+		case errors.Is(err, errNotCommitted) && time.Since(began) < outage && s.ctx.Err() == nil && p.term.Context().Err() == nil:
+			p.log.WithError(err).Debug("running a large plan again")
 			continue
 		case errors.Is(err, errConflict) && try < maxTries:
-			l.log.WithField("try", try).Debug("state changed by others, running a large plan again")
+			p.log.WithField("try", try).Debug("state changed by others, running a large plan again")
 			try++
 			continue
 		case errors.Is(err, errConflict):
@@ -68,24 +85,24 @@ func (l *Ledger) commitLarge(s *submission) {
 
 // attempt runs a large plan on the present state and commits it, unless a key that it has read or written
 // changes meanwhile. It replaces used, the footprint of the try before.
-func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, err error) {
+func (p *preparer) attempt(s *submission, try int, used **footprint) (rev int64, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	defer context.AfterFunc(l.term.Context(), cancel)()
+	defer context.AfterFunc(p.term.Context(), cancel)()
 
 	var base *tree
 	var maxOps int
-	err = l.inCommitter(func() error {
-		if l.stale {
-			if err := l.reload(ctx); err != nil {
+	err = p.inCommitter(func(c *committer) error {
+		if c.stale {
+			if err := c.reload(ctx); err != nil {
 				return err
 			}
 		}
-		if l.alone = try == maxTries; try > politeTries {
-			l.reserved = *used
+		if c.alone = try == maxTries; try > politeTries {
+			c.reserved = *used
 		}
-		l.since = &since{keys: map[string]struct{}{}}
-		base, maxOps = l.state.Load(), l.maxOps
+		c.since = &since{keys: map[string]struct{}{}}
+		base, maxOps = c.state.Load(), c.maxOps
 		return nil
 	})
 	if err != nil {
@@ -93,69 +110,69 @@ func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, e
 	}
 	defer func() {
 		// An error means the end of the term.
-		_ = l.inCommitter(func() error { l.releaseReserved(); l.due.Send(); return nil })
+		_ = p.inCommitter(func(c *committer) error { c.releaseReserved(); c.due.Send(); return nil })
 	}()
 
-	g := newGroup(base, l.owned, l.corrupt)
-	g.maxOps, g.admit, g.derive, g.terms = maxOps, l.admit, l.derive, map[span]struct{}{}
+	g := newGroup(base, p.owned, p.corrupt)
+	g.maxOps, g.admit, g.derive, g.terms = maxOps, p.admit, p.derive, map[span]struct{}{}
 	verdict, err := g.add(ctx, s.plan)
 	*used = g.footprint()
 	switch {
 	case err != nil:
 		return 0, err
 	case len(g.writes) == 0: // at a later revision, what it has read may be gone
-		return base.newest, l.term.Trusted()
+		return base.newest, p.term.Trusted()
 	case verdict == oversize:
-		return l.commitByJournal(ctx, g)
+		return p.commitByJournal(ctx, g)
 	}
-	return l.commitWhole(ctx, g, try)
+	return p.commitWhole(ctx, g, try)
 }
 
 // commitByJournal commits a plan that does not fit into one transaction.
-func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err error) {
+func (p *preparer) commitByJournal(ctx context.Context, g *group) (rev int64, err error) {
 	changed := g.changes()
 	if len(changed) == 0 {
-		return g.base.newest, l.term.Trusted()
+		return g.base.newest, p.term.Trusted()
 	}
-	l.arrange(g, changed)
-	l.attempts++
-	attempt := fmt.Sprintf("%x-%x", l.term.Epoch(), l.attempts)
-	parts, err := l.journal.encode(attempt, changed)
+	p.arrange(g, changed)
+	p.attempts++
+	attempt := fmt.Sprintf("%x-%x", p.term.Epoch(), p.attempts)
+	parts, err := p.journal.encode(attempt, changed)
 	if err != nil {
 		return 0, err
 	}
-	d, err := l.write(ctx, attempt, parts)
+	d, err := p.write(ctx, attempt, parts)
 	if err == nil {
 		d.add(changed...)
 		d.show(g.tree)
-		if err = l.commitMark(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
-			rev, err = l.finish(d)
+		if err = p.commitMark(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
+			rev, err = p.finish(d)
 		}
 	}
-	keys := []string{l.journal.stored(attempt)}
+	keys := []string{p.journal.stored(attempt)}
 	for _, part := range parts {
 		keys = append(keys, part.Key)
 	}
-	if failed := l.drop(keys); failed != nil {
-		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
+	if failed := p.drop(keys); failed != nil {
+		p.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
 	}
 	return rev, err
 }
 
 // commitWhole commits a plan that fits into one transaction after all.
-func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64, err error) {
-	err = l.commitIfUnchanged(ctx, g, func() (err error) {
-		l.merge(g)
-		rev, err = l.commit(g, 1)
+func (p *preparer) commitWhole(ctx context.Context, g *group, try int) (rev int64, err error) {
+	err = p.commitIfUnchanged(ctx, g, func(c *committer) (err error) {
+		c.merge(g)
+		rev, err = c.commit(g, 1)
 		switch {
 		case errors.Is(err, errBehind):
-			if err = l.await(); err == nil {
+			if err = c.await(); err == nil {
 				err = errConflict // runs again on the state that has arrived
 			}
-		case l.lowerMaxOps(err):
+		case c.lowerMaxOps(err):
 			err = errConflict // runs again, for a journal
 		case err != nil:
-			l.stale = try > patientTries || l.mustReload(err)
+			c.stale = try > patientTries || c.mustReload(err)
 		}
 		return err
 	})
@@ -164,22 +181,22 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64,
 
 // commitIfUnchanged calls happen in the committer, unless the plan's submission was abandoned, or a key that it
 // has read, searched or written has changed since it ran.
-func (l *Ledger) commitIfUnchanged(ctx context.Context, g *group, happen func() error) error {
+func (p *preparer) commitIfUnchanged(ctx context.Context, g *group, happen func(c *committer) error) error {
 	used := g.footprint()
-	return l.inCommitter(func() error {
+	return p.inCommitter(func(c *committer) error {
 		switch {
 		case ctx.Err() != nil:
 			return notStarted(ctx)
-		case l.stale || l.since.affects(used, g.base, l.state.Load()):
+		case c.stale || c.since.affects(used, g.base, c.state.Load()):
 			return errConflict
 		}
-		return happen()
+		return happen(c)
 	})
 }
 
 // arrange sorts changes into the order in which they are stored.
-func (l *Ledger) arrange(g *group, changed []change) {
-	if l.order == nil {
+func (p *preparer) arrange(g *group, changed []change) {
+	if p.order == nil {
 		return
 	}
 	places := make(map[string]int, len(changed))
@@ -189,7 +206,7 @@ func (l *Ledger) arrange(g *group, changed []change) {
 		if c.delete {
 			after = nil
 		}
-		places[c.key], changed[i].together = l.order(c.key, before.value, after)
+		places[c.key], changed[i].together = p.order(c.key, before.value, after)
 	}
 	slices.SortStableFunc(changed, func(a, b change) int { return places[a.key] - places[b.key] })
 }
@@ -200,12 +217,12 @@ const partsAtOnce = 4
 
 // write stores the journal of a plan up to the mark "prepared", and waits until everything that
 // others wrote before the mark has arrived.
-func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*decided, error) {
+func (p *preparer) write(ctx context.Context, attempt string, parts []objdb.KV) (*decided, error) {
 	sending, sendCtx := errgroup.WithContext(ctx)
 	sending.SetLimit(partsAtOnce)
 	for _, part := range parts {
 		sending.Go(func() error {
-			_, err := l.send(sendCtx, l.term.Txn, objdb.Txn{Puts: []objdb.KV{part}}, 0)
+			_, err := p.send(sendCtx, p.term.Txn, objdb.Txn{Puts: []objdb.KV{part}}, 0)
 			return err
 		})
 	}
@@ -213,17 +230,17 @@ func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*
 		return nil, notCommitted(err)
 	}
 	prepared := objdb.Txn{
-		If:   []objdb.Guard{objdb.Absent(l.journal.prepared())},
-		Puts: []objdb.KV{{Key: l.journal.prepared()}},
+		If:   []objdb.Guard{objdb.Absent(p.journal.prepared())},
+		Puts: []objdb.KV{{Key: p.journal.prepared()}},
 	}
-	at, err := l.send(ctx, l.term.Txn, prepared, 0)
+	at, err := p.send(ctx, p.term.Txn, prepared, 0)
 	if err != nil {
 		return nil, notCommitted(err)
 	}
-	if err := l.mirror.WaitChange(ctx, at); err != nil {
+	if err := p.mirror.WaitChange(ctx, at); err != nil {
 		return nil, notCommitted(err)
 	}
-	return newDecided(0, at, l.journal.stored(attempt)), nil
+	return newDecided(0, at, p.journal.stored(attempt)), nil
 }
 
 // notCommitted returns the error of a plan that can no longer be committed.
@@ -235,105 +252,36 @@ func notCommitted(err error) error {
 }
 
 // commitMark commits a plan with a journal by writing the mark.
-func (l *Ledger) commitMark(ctx context.Context, g *group, d *decided, m mark) error {
-	return l.commitIfUnchanged(ctx, g, func() (err error) {
-		if d.mark, err = l.mark(m); err == nil {
-			l.accept(g, d)
+func (p *preparer) commitMark(ctx context.Context, g *group, d *decided, m mark) error {
+	return p.commitIfUnchanged(ctx, g, func(c *committer) (err error) {
+		if d.mark, err = c.mark(m); err == nil {
+			c.accept(g, d)
 		}
 		return err
 	})
 }
 
-// mark puts the mark "committed" and returns the revision that created it. If the outcome is unknown, the store
-// is asked until it answers or the term ends. From then on a refusal proves nothing: the request with the lost
-// answer may have been executed before it. A store that reports to be full may have put the mark, too, but does
-// not put it later (see objdb/commit.go).
-func (l *Ledger) mark(m mark) (created int64, err error) {
-	value, err := json.Marshal(m)
-	if err != nil {
-		return 0, fault.New(fault.Internal, "journal: encode: %w", err)
-	}
-	// A journal is dropped by deleting "prepared", so that this transaction has no effect if it is late.
-	key := l.journal.committed()
-	txn := objdb.Txn{
-		If:   []objdb.Guard{objdb.SameIncarnation(l.journal.prepared(), m.At), objdb.Absent(key)},
-		Puts: []objdb.KV{{Key: key, Value: value}},
-	}
-	ctx := context.WithoutCancel(l.term.Context())
-	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
-	for unknown := error(nil); ; {
-		created, err = l.send(ctx, l.term.Txn, txn, 1)
-		full := unknown == nil && fault.Is(err, fault.Exhausted)
-		switch {
-		case err == nil:
-			return created, nil
-		case full:
-			unknown = fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
-		case unknown == nil && !fault.Is(err, fault.Unavailable):
-			return 0, err
-		case unknown == nil:
-			unknown = err
-		}
-		there, asked := l.db.Get(ctx, key)
-		for ; fault.Is(asked, fault.Unavailable) && l.term.Context().Err() == nil; there, asked = l.db.Get(ctx, key) {
-			wait.Sleep(l.term.Context())
-		}
-		switch {
-		case asked == nil && bytes.Equal(there.Value, value):
-			return there.CreateRevision, nil
-		case full && (asked == nil || fault.Is(asked, fault.NotFound)):
-			return 0, err
-		case !fault.Is(err, fault.Unavailable) || !fault.Is(asked, fault.NotFound) || l.term.Context().Err() != nil:
-			return 0, unknown
-		}
-	}
-}
-
-// merge adds the commits of others since the plan ran to its state; they do not concern its keys.
-func (l *Ledger) merge(g *group) {
-	current := l.state.Load()
-	for key := range l.since.keys {
-		if r, ok := current.Get(record{key: key}); ok {
-			g.tree.ReplaceOrInsert(r)
-		} else {
-			g.tree.Delete(record{key: key})
-		}
-	}
-}
-
-// releaseReserved permits others to change the keys that were reserved for a large plan, which does not run any more.
-func (l *Ledger) releaseReserved() { l.since, l.reserved, l.alone = nil, nil, false }
-
-// accept makes a committed plan the ledger's state: readers see all of it from now on.
-func (l *Ledger) accept(g *group, d *decided) {
-	l.merge(g)
-	l.releaseReserved()
-	l.decided, l.newest = d, max(l.newest, d.mark)
-	l.publish(g.tree)
-	l.due.Send()
-}
-
 // finish waits until a committed plan is stored.
-func (l *Ledger) finish(d *decided) (rev int64, err error) {
+func (p *preparer) finish(d *decided) (rev int64, err error) {
 	select {
 	case <-d.stored:
 		return d.rev, d.err
-	case <-l.term.Context().Done():
-		return 0, fault.New(fault.Unavailable, "committed, and left to the next leader to be finished: %w", l.term.Ended())
+	case <-p.term.Context().Done():
+		return 0, fault.New(fault.Unavailable, "committed, and left to the next leader to be finished: %w", p.term.Ended())
 	}
 }
 
 // drop deletes a journal with these parts, until that succeeds or the term ends, which leaves it to the next leader.
-func (l *Ledger) drop(parts []string) error {
+func (p *preparer) drop(parts []string) error {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for {
-		err := l.term.Context().Err()
+		err := p.term.Context().Err()
 		if err == nil {
-			err = l.dropJournal(l.term.Context(), parts)
+			err = p.dropJournal(p.term.Context(), parts)
 		}
-		if err == nil || !fault.Is(err, fault.Unavailable) || l.term.Context().Err() != nil {
+		if err == nil || !fault.Is(err, fault.Unavailable) || p.term.Context().Err() != nil {
 			return err
 		}
-		wait.Sleep(l.term.Context())
+		wait.Sleep(p.term.Context())
 	}
 }

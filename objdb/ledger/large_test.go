@@ -126,9 +126,9 @@ func TestALargePlanRunsAgainWhenTheStateIsReadAgain(t *testing.T) {
 	_, err := l.UpdateLarge(t.Context(), func(tx *Tx) error {
 		n, _ := tx.Get(state + "n")
 		if runs++; runs == 1 {
-			failed := l.inCommitter(func() error { // no event arrives in between
+			failed := inCommitter(l, func(c *committer) error { // no event arrives in between
 				testdb.Put(t, db, state+"n", "50")
-				return l.reload(t.Context())
+				return c.reload(t.Context())
 			})
 			if failed != nil {
 				t.Error(failed)
@@ -224,7 +224,7 @@ func TestOthersGoOnBesideAPlanThatWasDisturbed(t *testing.T) {
 			mustUpdate(t, l, increment(state+"other"))
 		}
 		testkit.Eventually(t, time.Minute, "who disturbs it waits", func() (waits bool) {
-			return l.inCommitter(func() error { waits = len(l.held) > 0; return nil }) == nil && waits
+			return inCommitter(l, func(c *committer) error { waits = len(c.held) > 0; return nil }) == nil && waits
 		})
 		return generation("a")(tx)
 	})

@@ -3,10 +3,7 @@ package ledger
 import (
 	"context"
 	"strings"
-	"sync/atomic"
-	"time"
-
-	"github.com/sirupsen/logrus"
+	"sync"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
@@ -23,46 +20,9 @@ import (
 //
 // One watch is for all prefixes, and for the journals and locks: an
 // event of any of these tells that everything before it has arrived.
-type Ledger struct {
-	term     *objdb.Term
-	maxOps   int // in one transaction; the committer may lower it
-	db       *objdb.DB
-	log      *logrus.Entry
-	owned    prefixes
-	indexes  []Index
-	observer Observer
-	admit    func() error
-	derive   func(*Tx) error
-	order    func(key string, before, after []byte) (place int, together bool)
-	corrupt  *corruption
-	decoded  ofViews
-	mirror   *mirror.Mirror
-
-	state   atomic.Pointer[tree] // committed; never changed once stored
-	foreign chan mirror.Batch    // from the mirror to the committer
-	small   *queue               // to the committer
-	large   *queue               // to the goroutine that prepares large plans
-	asks    chan func()          // functions to run in the committer
-	journal journal
-
-	attempts int // number of large plans; used by the goroutine that prepares them
-
-	// The committer owns the rest.
-	horizon
-	own      int64            // revision of the last own commit
-	loaded   int64            // revision of the last listing, which includes older events
-	deleted  map[string]int64 // own deletions whose event has not arrived yet
-	stale    bool             // the state may differ from the store's: it is read again before the next plan
-	patience time.Duration    // how long writes of others may take to arrive by watch
-	held     []*submission    // waiting for a large plan
-	decided  *decided         // large plan being stored; nil: none
-	since    *since           // changes since a large plan ran; nil: none runs
-	reserved *footprint       // what others must not change while a large plan runs; nil: no restriction
-	alone    bool             // a large plan runs alone
-	due      notify.Signal    // held plans or the decided one may continue, or the state is to be read again
-	later    <-chan time.Time // the same, after a failure
-	pace     *retry.Pacer     // of these retries
-}
+//
+// It is what callers hold, from any goroutine; what only one goroutine may use is in committer and preparer.
+type Ledger struct{ *shared }
 
 // root is the common prefix of everything that is stored.
 const root = "/contiv.io/"
@@ -101,30 +61,34 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	}
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
-	l := &Ledger{
+	foreign := make(chan mirror.Batch)
+	l := &Ledger{&shared{
 		term: term, db: db, log: log, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
-		owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, derive: cfg.Derive, order: cfg.Order,
-		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
-		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
+		owned: cfg.Owned, observer: cfg.Observer, admit: cfg.Admit, derive: cfg.Derive, journal: journalOf(term),
+		mirror: mirror.NewPart(db, root, prefixes(cfg.Owned).contain, deliver(foreign, term)),
+		small:  newQueue(), large: newQueue(), asks: make(chan func(*committer)),
+	}}
+	c := &committer{
+		shared: l.shared, indexes: cfg.Indexes, foreign: foreign, deleted: map[string]int64{},
 		due: notify.New(), patience: awaitOthers, pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
 	}
-	var err error
-	if l.maxOps, err = db.MaxOps(ctx); err != nil {
+	if err := c.begin(ctx, cfg.Standby); err != nil {
 		return nil, err
 	}
-	written, err := l.recover(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.begin(ctx, cfg.Standby, max(term.Won(), written)); err != nil {
-		return nil, err
-	}
-	l.mirror = mirror.NewPart(db, root, l.owned.contain, l.deliver)
-	l.mirror.Seed(l.state.Load().keys(), l.loaded)
-	if !term.Go(l.run) {
+	p := &preparer{shared: l.shared, order: cfg.Order}
+	if !term.Go(func() { run(c, p) }) {
 		return nil, term.Ended()
 	}
 	return l, nil
+}
+
+// run runs the goroutines of a ledger until the term ends.
+func run(c *committer, p *preparer) {
+	var others sync.WaitGroup
+	others.Go(func() { c.mirror.Follow(c.term.Context()) })
+	others.Go(p.run)
+	defer others.Wait()
+	c.run()
 }
 
 // Preview runs a plan on the committed state and discards its writes. Like View it neither waits nor makes

@@ -138,7 +138,7 @@ func TestADeletionInAFullStoreIsNotRefusedForThePutsOfOthers(t *testing.T) {
 	for name, plan := range others {
 		var put, deleted error
 		var both sync.WaitGroup
-		err = l.inCommitter(func() error { // afterwards it takes the two at once
+		err = inCommitter(l, func(*committer) error { // afterwards it takes the two at once
 			both.Go(func() { _, put = l.Update(context.Background(), plan) })
 			both.Go(func() {
 				_, deleted = l.Update(context.Background(), func(tx *Tx) error { tx.Delete(state + name); return nil })

@@ -68,11 +68,11 @@ func contents(t testing.TB, l *Ledger) map[string]string {
 // sameAsListed compares a ledger with one that begins with a listing.
 func sameAsListed(t testing.TB, l *Ledger) {
 	t.Helper()
-	listed := &Ledger{term: l.term, db: l.db, owned: l.owned, indexes: l.indexes}
+	listed := &committer{shared: &shared{term: l.term, db: l.db, owned: l.owned}, indexes: l.state.Load().indexes}
 	if err := listed.load(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if want, got := contents(t, listed), contents(t, l); !cmp.Equal(want, got) {
+	if want, got := contents(t, &Ledger{listed.shared}), contents(t, l); !cmp.Equal(want, got) {
 		t.Error(cmp.Diff(want, got))
 	}
 }
@@ -113,8 +113,8 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	beyond := testdb.Put(t, db, "/elsewhere", "x")
 
 	next := openFrom(t, term, s)
-	if next.loaded >= beyond || next.loaded < term.Won() {
-		t.Errorf("begins at revision %d, the term at %d: a listing would have seen %d", next.loaded, term.Won(), beyond)
+	if began := listedAt(t, next); began >= beyond || began < term.Won() {
+		t.Errorf("begins at revision %d, the term at %d: a listing would have seen %d", began, term.Won(), beyond)
 	}
 	sameAsListed(t, next)
 
@@ -150,8 +150,8 @@ func TestAStandbyFollowsAStoreThatWentBack(t *testing.T) {
 	defer resign(t, term)
 	beyond := testdb.Put(t, db, "/elsewhere", "x")
 	next := openFrom(t, term, s)
-	if next.loaded >= beyond {
-		t.Errorf("begins at revision %d, with a listing", next.loaded)
+	if began := listedAt(t, next); began >= beyond {
+		t.Errorf("begins at revision %d, with a listing", began)
 	}
 	sameAsListed(t, next)
 }

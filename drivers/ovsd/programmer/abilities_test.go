@@ -16,7 +16,7 @@ func TestWhatIsKnownOfSizesStaysUntilThereIsAnAnswer(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), ports: noPorts{}, compiler: ruleCompiler{}}
 	p := h.programmer()
 	p.config.UnderlayMTU = func() (int, error) { return 1450, nil }
-	p.sw, p.loaded = newFakeSwitch(), true
+	p.conn.sw, p.conn.loaded = newFakeSwitch(), true
 	questions := 0
 	for _, step := range []struct {
 		why   string
@@ -41,8 +41,8 @@ func TestWhatIsKnownOfSizesStaysUntilThereIsAnAnswer(t *testing.T) {
 		}
 		if !step.again {
 			p.readMTU(t.Context())
-			if p.asksMTU {
-				p.applyMTU(<-p.underlays)
+			if p.underlay.asked {
+				p.applyMTU(<-p.underlay.answers)
 			}
 		} else if err := p.detectAbilities(t.Context()); err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ func TestTheRefusalOfWhatIsSharedIsToldToAllWhoShareIt(t *testing.T) {
 func TestARefusalIsForgottenWhenOthersWantThePlace(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: sharingCompiler{shared: refusedPriority}}
 	p := h.programmer()
-	p.sw = newFakeSwitch()
+	p.conn.sw = newFakeSwitch()
 	p.take()
 	p.load(t.Context())
 	only, other := rule(0, 0), rule(1, 0)

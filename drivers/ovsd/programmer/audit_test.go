@@ -93,7 +93,7 @@ func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
 	}
 	for complete := false; !complete; {
 		p.auditor.begin(t.Context(), sw, p.books)
-		complete = p.auditor.end(<-p.auditor.results, p.sw, p.books)
+		complete = p.auditor.end(<-p.auditor.results, p.conn.sw, p.books)
 	}
 	p.auditor.begin(t.Context(), sw, p.books)
 	for p.auditor.findLost(p.books) {
@@ -122,15 +122,15 @@ func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
 	old := <-p.auditor.results
 
 	sw.set(func() { clear(sw.flows) })
-	p.loaded = false
+	p.conn.loaded = false
 	p.work(t.Context()) // reads what is left
-	p.auditor.end(old, p.sw, p.books)
+	p.auditor.end(old, p.conn.sw, p.books)
 	finish()
 	if now, _ := sw.count(); now != before || before < 10 {
 		t.Errorf("%d flows, want %d", now, before)
 	}
 	p.auditor.begin(t.Context(), sw, p.books)
-	if !p.auditor.end(<-p.auditor.results, p.sw, p.books) {
+	if !p.auditor.end(<-p.auditor.results, p.conn.sw, p.books) {
 		t.Error("the next audit is not believed either")
 	}
 }

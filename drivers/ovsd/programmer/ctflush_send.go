@@ -4,60 +4,71 @@ import (
 	"context"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// scheduleFlushes schedules connections to be ended that have had no round yet.
-func (p *Programmer) scheduleFlushes() { p.queueFlushes(false) }
-
-// repeatFlushes schedules all connections to be ended that need another round.
-func (p *Programmer) repeatFlushes() { p.queueFlushes(true) }
-
-func (p *Programmer) queueFlushes(again bool) {
-	p.books.queueFlushes(again, time.Now())
-	if p.flushAgain == nil && p.books.hasLater() {
-		p.flushAgain = time.After(flushPause)
-	}
-	p.planFlushes()
+// flusher decides when connections are ended, and ends them. It belongs to the programmer.
+type flusher struct {
+	log    *logrus.Entry
+	again  <-chan time.Time // the next round; nil: none
+	soon   <-chan time.Time // the next step of a round; nil: none
+	pace   flushPace
+	cannot bool // the switch has answered that it cannot
 }
 
-// planFlushes schedules the next step.
-func (p *Programmer) planFlushes() {
-	p.flushSoon = nil
-	if len(p.books.queue) > 0 {
-		p.flushSoon = time.After(time.Until(p.pace.next(p.books.noneUrgent(), p.books.passesLeft(p.pace.isLong()))))
+// schedule schedules connections to be ended that have had no round yet.
+func (f *flusher) schedule(l *books) { f.queue(l, false) }
+
+// repeat schedules all connections to be ended that need another round.
+func (f *flusher) repeat(l *books) {
+	f.again = nil
+	f.queue(l, true)
+}
+
+func (f *flusher) queue(l *books, again bool) {
+	l.queueFlushes(again, time.Now())
+	if f.again == nil && l.hasLater() {
+		f.again = time.After(flushPause)
+	}
+	f.plan(l)
+}
+
+// plan schedules the next step.
+func (f *flusher) plan(l *books) {
+	f.soon = nil
+	if len(l.queue) > 0 {
+		f.soon = time.After(time.Until(f.pace.next(l.noneUrgent(), l.passesLeft(f.pace.isLong()))))
 	}
 }
 
-// flushSome ends the next few connections. Flushes without an answer are repeated.
-func (p *Programmer) flushSome(ctx context.Context) {
-	if p.sw == nil || !p.loaded {
-		return // flushes are found again when the switch is read
-	}
+// step ends the next few connections. Flushes without an answer are repeated.
+func (f *flusher) step(ctx context.Context, sw Switch, l *books) {
 	began := time.Now()
-	flushes, ends := p.books.nextFlushes(p.pace.atOnce())
-	err := p.flush(ctx, flushes)
+	flushes, ends := l.nextFlushes(f.pace.atOnce())
+	err := flush(ctx, sw, flushes)
 	ended := time.Now()
-	p.pace.note(len(flushes), began, ended)
+	f.pace.note(len(flushes), began, ended)
 	switch {
 	case err == nil:
-		p.books.flushed(ends, p.pace.isLong(), began, ended)
+		l.flushed(ends, f.pace.isLong(), began, ended)
 	case isUnsupported(err):
-		if !p.cannotFlush {
-			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
+		if !f.cannot {
+			f.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
 		}
-		p.cannotFlush = true
-		p.books.flushNothing()
+		f.cannot = true
+		l.flushNothing()
 	case isRefusal(err):
-		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.books.flushed(ends, p.pace.isLong(), began, ended)
+		f.log.WithError(err).Warn("connections to something that has gone are not ended")
+		l.flushed(ends, f.pace.isLong(), began, ended)
 	default:
-		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
+		f.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}
-	p.planFlushes()
+	f.plan(l)
 }
 
-func (p *Programmer) flush(ctx context.Context, flushes []openflow.CTFlush) error {
+func flush(ctx context.Context, sw Switch, flushes []openflow.CTFlush) error {
 	if len(flushes) == 0 {
 		return nil
 	}
@@ -67,5 +78,5 @@ func (p *Programmer) flush(ctx context.Context, flushes []openflow.CTFlush) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	return p.sw.Send(ctx, messages...)
+	return sw.Send(ctx, messages...)
 }

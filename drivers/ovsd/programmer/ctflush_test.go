@@ -351,15 +351,14 @@ func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 		all, few := balanced("ab", map[uint16]uint16{80: 8080}), balanced("b", map[uint16]uint16{80: 8080})
 		s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)
 		p := (&harness{t: t}).programmer()
-		p.books, p.sw, p.loaded = s.books, unflushing{newFakeSwitch(), reason}, true
-		p.scheduleFlushes()
+		p.flusher.schedule(s.books)
 		for range flushPasses {
-			p.flushSome(t.Context())
+			p.flusher.step(t.Context(), unflushing{newFakeSwitch(), reason}, s.books)
 		}
 		for _, e := range s.flushing {
 			rounds += e.rounds
 		}
-		return rounds, p.flushSoon != nil && len(s.queue) > 0
+		return rounds, p.flusher.soon != nil && len(s.queue) > 0
 	}
 	for what, test := range map[string]struct {
 		reason error

@@ -8,6 +8,10 @@
 //
 // It has no knowledge of bridges, ports and links: what it needs of them it gets by the functions of its Config.
 //
+// The goroutine of Programmer.Run owns all of it: the books, the connection (connection.go), the auditor, the flusher of
+// connections (ctflush_send.go) and what the underlay carries (abilities.go). Other goroutines reach it by the inbox only,
+// and those that it starts, to read a slice of an audit or the underlay's MTU, answer by a channel.
+//
 // A place is where a switch holds one item: of flows a table, priority and match. Several objects may claim the
 // same one, for example an address that moved from one endpoint to another; book.go and kinds.go decide which
 // item is in force then, conflicts.go and overflow.go report the others.
@@ -23,6 +27,6 @@
 // it is retried later. A switch that does not answer is another case (stall.go, silence.go).
 //
 // When an endpoint or provider is removed, its connections, which the switch tracks, are ended:
-// ctflush.go, ctflush_endpoints.go, and flushpace.go, which limits the switch's time for it. Flows
-// that the switch learns by itself are in learned.go.
+// ctflush.go, ctflush_endpoints.go, ctflush_send.go, and flushpace.go, which limits the switch's
+// time for it. Flows that the switch learns by itself are in learned.go.
 package programmer

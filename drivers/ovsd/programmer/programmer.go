@@ -25,53 +25,49 @@ var baseKey = pipeline.Key{Kind: "base"}
 // It loops: take the callers' input, write one batch, answer those whose objects are in the switch now. A
 // change that arrives while a large difference is being written is in the next batch but one.
 type Programmer struct {
-	config    Config
-	log       *logrus.Entry
-	inbox     *inbox
-	underlays chan underlay // results of config.UnderlayMTU; there is room for one
+	config Config
+	log    *logrus.Entry
+	inbox  *inbox
 
+	// What is wanted.
 	compiler Compiler
 	objects  map[pipeline.Key]pipeline.Object
-	books    *books
-	auditor  *auditor
+	invalid  map[pipeline.Key]error
+	replaced bool     // the agent has sent the complete objects
+	known    []string // ids of the endpoints that exist, until the switch was compared with them; nil: unknown
 	fixed    FixedPorts
+
+	// What the switch has, and can.
+	books    *books
+	conn     connection
+	auditor  *auditor
 	can      Abilities
 	sizes    sizes
-	asksMTU  bool // a result for the underlay is pending
+	underlay underlay
+	flusher  flusher
 
-	sw         Switch   // nil: not connected
-	loaded     bool     // the books contain the state of sw
-	empty      bool     // it contained nothing of the driver's when it was read
-	compared   bool     // the state of sw has been compared with the wanted one
-	replaced   bool     // the agent has sent the complete objects
-	known      []string // ids of the endpoints that exist, until the switch was compared with them; nil: unknown
-	others     int      // flows that are kept because they cannot be parsed
-	refused    refusals
-	invalid    map[pipeline.Key]error
-	silence    silence
+	// What it was sent, and answered.
 	waiting    []*ticket
-	lastErr    error            // of the connection
-	owes       time.Time        // since when changes are pending and the switch has accepted none (stall.go); zero: none are
-	unanswered bool             // it has not answered a change, and was not probed since
-	flushAgain <-chan time.Time // the next round of ended connections; nil: none
-	flushSoon  <-chan time.Time // the next step of a round; nil: none
-	pace       flushPace
-
-	cannotFlush bool // the switch has answered that it cannot
+	refused    refusals
+	silence    silence
+	lastErr    error     // of the connection
+	owes       time.Time // since when changes are pending and the switch has accepted none (stall.go); zero: none are
+	unanswered bool      // it has not answered a change, and was not probed since
 }
 
 // New makes a programmer; Run starts it.
 func New(config Config) *Programmer {
 	return &Programmer{
-		config:    config,
-		log:       config.Log,
-		inbox:     newInbox(),
-		underlays: make(chan underlay, 1),
-		objects:   map[pipeline.Key]pipeline.Object{},
-		books:     newBooks(cmp.Or(config.Chunk, defaultChunk)),
-		auditor:   newAuditor(config.AuditInterval, config.Log),
-		refused:   refusals{},
-		invalid:   map[pipeline.Key]error{},
+		config:   config,
+		log:      config.Log,
+		inbox:    newInbox(),
+		objects:  map[pipeline.Key]pipeline.Object{},
+		invalid:  map[pipeline.Key]error{},
+		books:    newBooks(cmp.Or(config.Chunk, defaultChunk)),
+		auditor:  newAuditor(config.AuditInterval, config.Log),
+		underlay: underlay{answers: make(chan mtu, 1)},
+		flusher:  flusher{log: config.Log},
+		refused:  refusals{},
 	}
 }
 
@@ -120,12 +116,8 @@ func (p *Programmer) Run(ctx context.Context) error {
 
 // sleep returns when there may be something to do; at once if there is more.
 func (p *Programmer) sleep(ctx context.Context, more bool) error {
-	var lost <-chan struct{}
-	if p.sw != nil {
-		lost = p.sw.Done()
-	}
 	var retry <-chan time.Time
-	if when, ok := p.refused.nextTry(); ok && p.sw != nil && p.loaded {
+	if when, ok := p.refused.nextTry(); ok && p.conn.isRead() {
 		timer := time.NewTimer(time.Until(when))
 		defer timer.Stop()
 		retry = timer.C
@@ -142,32 +134,33 @@ func (p *Programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.inbox.news:
 	case <-retry:
 		p.books.release()
-	case <-p.flushAgain:
-		p.flushAgain = nil
-		p.repeatFlushes()
-	case <-p.flushSoon:
-		p.flushSoon = nil
-		p.flushSome(ctx)
+	case <-p.flusher.again:
+		p.flusher.repeat(p.books)
+	case <-p.flusher.soon:
+		p.flusher.soon = nil
+		if p.conn.isRead() { // otherwise flushes are found again when the switch is read
+			p.flusher.step(ctx, p.conn.sw, p.books)
+		}
 	case <-p.config.FlowsLost:
-		p.loaded = false
+		p.conn.loaded = false
 	case sw := <-p.config.Connections:
 		p.connect(sw)
-	case <-lost:
+	case <-p.conn.done():
 		p.log.Warn("switch connection lost")
-		p.sw = nil
+		p.conn.sw = nil
 	case <-p.auditor.timer.C:
 		p.config.AuditDue()
 		p.readMTU(ctx)
-		if p.sw != nil && p.loaded && p.replaced {
-			p.auditor.begin(ctx, p.sw, p.books)
+		if p.conn.isRead() && p.replaced {
+			p.auditor.begin(ctx, p.conn.sw, p.books)
 		} else {
 			p.auditor.restart()
 		}
-	case u := <-p.underlays:
-		p.applyMTU(u)
+	case m := <-p.underlay.answers:
+		p.applyMTU(m)
 	case s := <-p.auditor.results:
-		if p.auditor.end(s, p.sw, p.books) {
-			p.others = p.auditor.others
+		if p.auditor.end(s, p.conn.sw, p.books) {
+			p.conn.others = p.auditor.others
 		}
 	}
 	return nil
@@ -175,7 +168,7 @@ func (p *Programmer) sleep(ctx context.Context, more bool) error {
 
 // connect switches to a new connection; the state of its switch is unknown.
 func (p *Programmer) connect(sw Switch) {
-	p.sw, p.loaded, p.cannotFlush = sw, false, false
+	p.conn.sw, p.conn.loaded, p.flusher.cannot = sw, false, false
 	p.config.Connected()
 }
 
@@ -207,26 +200,26 @@ func (p *Programmer) settleRefused() {
 func (p *Programmer) work(ctx context.Context) (more bool) {
 	switch {
 	case p.config.Excluded():
-		p.loaded = false // the other driver writes what it wants
+		p.conn.loaded = false // the other driver writes what it wants
 		return false
-	case p.sw == nil:
+	case p.conn.sw == nil:
 		return false
-	case !p.loaded:
+	case !p.conn.loaded:
 		return p.load(ctx)
 	// A switch full of flows of another run, or of another version, serves its endpoints until the
 	// complete objects are known.
 	case !p.replaced:
 		return false
-	case !p.compared:
-		p.compared = true
+	case !p.conn.compared:
+		p.conn.compared = true
 		p.flushUnknown()
 		p.books.flushFormer()
 		return true
 	case p.books.unfinished():
 		p.write(ctx)
-		return p.sw != nil && (p.books.unfinished() || p.auditor.rest > 0)
+		return p.conn.sw != nil && (p.books.unfinished() || p.auditor.rest > 0)
 	case p.books.leaving:
-		p.scheduleFlushes() // of endpoints that had no flows
+		p.flusher.schedule(p.books) // of endpoints that had no flows
 	}
 	return p.auditor.findLost(p.books) || p.books.unfinished()
 }
@@ -243,7 +236,7 @@ func (p *Programmer) load(ctx context.Context) (loaded bool) {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
 		return false
 	}
-	p.loaded, p.compared, p.empty, p.others = true, false, ours == 0, others
+	p.conn.loaded, p.conn.compared, p.conn.empty, p.conn.others = true, false, ours == 0, others
 	return true
 }
 
@@ -292,7 +285,7 @@ func (p *Programmer) write(ctx context.Context) {
 		p.books.larger()
 		p.silence = p.silence.unless(batch.bundle)
 	}
-	p.scheduleFlushes()
+	p.flusher.schedule(p.books)
 }
 
 // giveUp ends a connection on which the switch does not answer; the client makes a new one, and the
@@ -300,14 +293,14 @@ func (p *Programmer) write(ctx context.Context) {
 func (p *Programmer) giveUp(err error) {
 	p.lastErr = err
 	p.log.WithError(err).Warn("switch does not answer")
-	p.sw.Close()
-	p.sw = nil
+	p.conn.sw.Close()
+	p.conn.sw = nil
 }
 
 // answer answers the calls of Sync whose objects are in the switch, or will not be for a reason. more means
 // that not everything has been tried yet.
 func (p *Programmer) answer(more bool) {
-	if p.sw == nil || !p.loaded || !p.replaced {
+	if !p.conn.isRead() || !p.replaced {
 		return
 	}
 	for _, t := range p.waiting {
@@ -369,8 +362,8 @@ func (p *Programmer) problem(owner pipeline.Key, err error) {
 
 func (p *Programmer) progress() Progress {
 	s := Progress{
-		Connected: p.sw != nil, Owes: p.owes, Lost: p.sw != nil && p.loaded && p.empty && !p.replaced,
-		Flows: p.books.flows.wanted, Others: p.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr,
+		Connected: p.conn.sw != nil, Owes: p.owes, Lost: p.conn.isRead() && p.conn.empty && !p.replaced,
+		Flows: p.books.flows.wanted, Others: p.conn.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr,
 	}
 	for key := range p.refused {
 		s.Err = p.problemOf(key)
@@ -381,6 +374,6 @@ func (p *Programmer) progress() Progress {
 			s.Err = p.problemOf(key)
 		}
 	}
-	s.InSync = p.sw != nil && p.loaded && p.replaced && s.Err == nil && p.books.pending() == 0
+	s.InSync = p.conn.isRead() && p.replaced && s.Err == nil && p.books.pending() == 0
 	return s
 }

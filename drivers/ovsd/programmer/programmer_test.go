@@ -92,7 +92,7 @@ func (h *harness) programmer() *Programmer {
 	entry := log.WithField("component", "ovsd")
 	return &Programmer{
 		config: Config{
-			Connections: h.connections, Ports: h.ports,
+			Log: entry, Connections: h.connections, Ports: h.ports,
 			Compiler: func(_ FixedPorts, can Abilities) Compiler {
 				if can.MetersEnd != 0 {
 					return pipeline.New(pipeline.Config{TunnelPort: 1, MetersEnd: can.MetersEnd})
@@ -111,7 +111,7 @@ func (h *harness) programmer() *Programmer {
 				h.state = s
 			},
 		},
-		log: entry, inbox: h.inbox, underlays: make(chan underlay, 1),
+		log: entry, inbox: h.inbox, underlay: underlay{answers: make(chan mtu, 1)}, flusher: flusher{log: entry},
 		objects: map[pipeline.Key]pipeline.Object{},
 		books:   newBooks(h.chunk), auditor: newAuditor(h.audit, entry),
 		refused: refusals{}, invalid: map[pipeline.Key]error{},

@@ -23,9 +23,9 @@ import (
 // next attempt, do not count if the switch accepts others.
 func (p *Programmer) noteOutstanding(now time.Time) {
 	switch {
-	case p.loaded && p.books.pending() == 0:
+	case p.conn.loaded && p.books.pending() == 0:
 		p.owes = time.Time{}
-	case p.replaced && p.owes.IsZero() && (!p.loaded || p.books.unfinished()):
+	case p.replaced && p.owes.IsZero() && (!p.conn.loaded || p.books.unfinished()):
 		p.owes = now
 	}
 }
@@ -63,7 +63,7 @@ type noted struct {
 }
 
 // noted returns the switch for the programmer's use.
-func (p *Programmer) noted() noted { return noted{p.sw, p} }
+func (p *Programmer) noted() noted { return noted{p.conn.sw, p} }
 
 func (n noted) Bundle(ctx context.Context, messages ...openflow.Message) error {
 	begun := time.Now()
@@ -117,5 +117,5 @@ func (p *Programmer) probeChange(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
-	return p.sw.Bundle(limited, openflow.PackedFlowMod{Command: openflow.FlowAdd, Flow: unmet}, openflow.PackedFlowMod{Command: openflow.FlowDeleteStrict, Flow: unmet})
+	return p.conn.sw.Bundle(limited, openflow.PackedFlowMod{Command: openflow.FlowAdd, Flow: unmet}, openflow.PackedFlowMod{Command: openflow.FlowDeleteStrict, Flow: unmet})
 }

@@ -184,7 +184,7 @@ func TestARealSwitchIsAskedWhetherItTakesAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	p := &Programmer{sw: conn}
+	p := &Programmer{conn: connection{sw: conn}}
 	before := s.Ofctl("dump-flows", "br0")
 	if err := p.probeChange(ctx); err != nil {
 		t.Error(err)

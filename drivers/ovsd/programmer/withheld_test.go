@@ -17,7 +17,7 @@ import (
 func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	h := &harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}
 	p := h.programmer()
-	p.sw, p.loaded = newFakeSwitch(), true
+	p.conn.sw, p.conn.loaded = newFakeSwitch(), true
 	flow := openflow.Flow{Priority: 7, Match: openflow.Match{openflow.InPort(1)}}
 	packed, err := openflow.Pack(flow)
 	if err != nil {
