@@ -7,8 +7,9 @@
 //
 // Key, certificate and CAs are stored on disk. The certificate is renewed at half of its lifetime, and can be
 // renewed for a long time after it has expired. A node that may not renew joins again if it has a token: with the
-// same key, or with another one if that key was revoked. A key is on disk before its first use, so that a node
-// that did not receive the answer requests again as the same node.
+// same key, or with another one if that key was revoked. So does a node that is at an address that it has not joined
+// with, as the cluster refuses its registration there. A key is on disk before its first use, so that a node that did
+// not receive the answer requests again as the same node.
 package membership
 
 import (
@@ -48,6 +49,7 @@ type Config struct {
 	AuthoritiesFile string
 	Host            string
 	Addresses       []string
+	Control         string // the one of Addresses that it is registered at
 	VTEPs           []string
 	// Masters returns the addresses of netmasters, host:port.
 	Masters func(context.Context) ([]string, error)
@@ -59,6 +61,8 @@ type Member struct {
 	cfg  Config
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
+
+	elsewhere bool // the node is not registered where it joined
 
 	check time.Duration // interval of checks whether the certificate must be renewed
 }
@@ -223,10 +227,12 @@ func (m *Member) Run(ctx context.Context) error {
 		err := m.renew(ctx)
 		if err = explainUnknownAuthority(err); fault.Is(err, fault.Denied) {
 			err = m.joinAnew(ctx, m.explainRenamed(err))
+		} else if err == nil && m.elsewhere && m.cfg.TokenFile != "" {
+			err = m.joinElsewhere(ctx)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				m.cfg.Log.WithError(err).Error("the certificate of the node is not renewed, trying again")
+				m.cfg.Log.WithError(err).Error("the membership of the node is not renewed, trying again")
 			}
 			m.wait(ctx, pace, tried)
 			continue
@@ -287,6 +293,15 @@ func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	}
 	if err := join(ctx); err != nil {
 		return fmt.Errorf("%w; nor can it join anew: %w", refused, err)
+	}
+	return nil
+}
+
+// joinElsewhere joins again, with the addresses that the node has now.
+func (m *Member) joinElsewhere(ctx context.Context) error {
+	if err := m.join(ctx); err != nil {
+		return fmt.Errorf("the node has not joined with its addresses (%s, tunnels %s), and cannot do it now: %w",
+			m.cfg.Control, strings.Join(m.cfg.VTEPs, ", "), err)
 	}
 	return nil
 }
@@ -388,7 +403,7 @@ func (m *Member) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr})
+	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr, Addresses: []string{m.cfg.Control}, VTEPs: m.cfg.VTEPs})
 	if err != nil {
 		return err
 	}
@@ -400,6 +415,7 @@ func (m *Member) keep(answer mastercfg.JoinResponse) error {
 	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities), []byte(answer.Clients)); err != nil {
 		return err
 	}
+	m.elsewhere = answer.Elsewhere
 	if err := durable.Write(m.path(certificateFile), []byte(answer.Certificate)); err != nil {
 		return err
 	}
