@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A node that is started with another tunnel address joins with it by itself if it has a token, with the key that it
@@ -76,6 +78,45 @@ func TestANodeWithOtherAddressesTriesToJoinAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, time.Minute, "the node has joined with its addresses", func() bool { return slices.Equal(*c.joinedAt.Load(), cfg.VTEPs) })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A node that is removed or rekeyed while it runs learns it from the refusal of its registration, and joins anew with
+// a new key. The same refusal again is no reason.
+func TestANodeThatIsRemovedWhileItRunsJoinsAnew(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	if err := open(t, cfg).join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := *c.keys.Load()
+	m := open(t, cfg)
+	m.check = 10 * time.Millisecond
+	var refusal atomic.Pointer[error]
+	var looked atomic.Int32
+	m.RenewAfter(func() error {
+		looked.Add(1)
+		if err := refusal.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "the node has its certificate", func() bool { return looked.Load() > 0 })
+	c.useless.Store(&first)
+	refused := error(fault.New(fault.Denied, "node h1 has not joined"))
+	refusal.Store(&refused)
+	testkit.Eventually(t, time.Minute, "the node has joined with another key", func() bool { return *c.keys.Load() != first })
+	joined, renewed, seen := c.joins.Load(), c.renewals.Load(), looked.Load()
+	testkit.Eventually(t, time.Minute, "the refusal is seen again", func() bool { return looked.Load() > seen+5 })
+	if c.joins.Load() != joined || c.renewals.Load() != renewed {
+		t.Errorf("for the same refusal it joined %d times more, and renewed %d times", c.joins.Load()-joined, c.renewals.Load()-renewed)
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

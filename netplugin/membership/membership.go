@@ -65,6 +65,9 @@ type Member struct {
 	elsewhere bool // the node is not registered where it joined
 
 	check time.Duration // interval of checks whether the certificate must be renewed
+
+	refused func() error // why the cluster refuses the node's registration
+	known   string       // the last refusal that was seen
 }
 
 // held is the certificate and the CAs of a node that has joined.
@@ -91,7 +94,7 @@ func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg, check: check}
+	m := &Member{cfg: cfg, check: check, refused: func() error { return nil }}
 	key, err := pki.OpenKey(m.path(keyFile))
 	if err != nil {
 		return nil, err
@@ -218,7 +221,7 @@ func (m *Member) Run(ctx context.Context) error {
 	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
 		if left := renewal.Left(time.Now()); left > 0 {
 			retry.Pause(ctx, min(m.check, left))
-			if m.outdated(ctx) {
+			if m.outdated(ctx) || m.isRefused() {
 				renewal = pki.Renewal{}
 			}
 			continue
@@ -243,6 +246,20 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// RenewAfter has the membership renewed after another refusal of the node's registration: the node may have been
+// removed or rekeyed, and joins anew if it has a token. It is called before Run.
+func (m *Member) RenewAfter(refused func() error) { m.refused = refused }
+
+// isRefused reports a refusal that is another one than the last time.
+func (m *Member) isRefused() bool {
+	before := m.known
+	m.known = ""
+	if err := m.refused(); err != nil {
+		m.known = err.Error()
+	}
+	return m.known != "" && m.known != before
 }
 
 // outdated reports whether the cluster has other CAs than the node. The node gets the present ones with a renewed
