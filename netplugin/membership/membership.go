@@ -67,7 +67,7 @@ type Member struct {
 	check time.Duration // interval of checks whether the certificate must be renewed
 
 	refused func() error // why the cluster refuses the node's registration
-	known   string       // the last refusal that was seen
+	known   string       // the last refusal that was seen since the node joined
 }
 
 // held is the certificate and the CAs of a node that has joined.
@@ -384,6 +384,7 @@ func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer ma
 	}
 	answer, err = m.sendToken(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
 	if err == nil {
+		m.known = ""
 		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
 	}
 	return answer, err
