@@ -72,7 +72,7 @@ func newMember(o *options, masters func(context.Context) ([]string, error)) (*me
 	}
 	member, err := membership.Open(membership.Config{
 		Dir: o.join.dir, TokenFile: o.join.tokenFile, AuthoritiesFile: o.join.authorities, Host: o.node.HostLabel,
-		Addresses: addresses, VTEPs: []string{o.node.VTEP.String()},
+		Addresses: addresses, Control: o.node.CtrlIP.String(), VTEPs: []string{o.node.VTEP.String()},
 		Masters: masters, Log: logrus.WithField("component", "membership"),
 	})
 	if err != nil {

@@ -70,6 +70,7 @@ func (p *parts) openStore(context.Context) (err error) {
 	p.master = cluster.NewMaster(p.db, cluster.Limits{}, nil)
 	if p.member != nil {
 		p.master.Secure(p.member.TLS)
+		p.member.RenewAfter(p.registrar.refused)
 		p.front = append(p.front, p.member.Run)
 	}
 	if len(p.o.masters) > 0 {

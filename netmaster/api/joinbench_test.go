@@ -95,6 +95,11 @@ func (j *joinBench) renew(m machine) (mastercfg.JoinResponse, string) {
 	return tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.name, CSR: m.csr})
 }
 
+func (j *joinBench) renewAt(m machine, address string, vteps ...string) (mastercfg.JoinResponse, string) {
+	j.Helper()
+	return tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.RenewPath, mastercfg.RenewRequest{Host: m.name, CSR: m.csr, Addresses: []string{address}, VTEPs: vteps})
+}
+
 // belongs fails unless a certificate is for a host, with the key of the host.
 func (j *joinBench) belongs(answer mastercfg.JoinResponse, kind identity.Kind, m machine) {
 	j.Helper()

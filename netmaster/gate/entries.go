@@ -85,8 +85,8 @@ func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 		own = x.nodes[host].VTEPs
 	}
 	if !slices.ContainsFunc(own, func(text string) bool { return sameAddress(text, addr) }) {
-		return fmt.Errorf("address %s is not one that the node joined with: one whose addresses change joins anew (netctl node rekey %s, and start it with a join token), "+
-			"or is given those of before (--ctrl-ip, --vtep-ip)", addr, host)
+		return fmt.Errorf("address %s is not one that the node joined with: one whose addresses change joins anew: start it with a join token (--join-token-file), "+
+			"or with those of before (--ctrl-ip, --vtep-ip)", addr)
 	}
 	return x.checkTunnelEndFree(host, addr)
 }

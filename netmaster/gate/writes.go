@@ -242,7 +242,7 @@ func (x *index) judgeReport(host, id string, value []byte) ([]*pb.Compare, error
 		return nil, fmt.Errorf("it is about endpoint %.100q on node %.100q", record.ID, record.HomingHost)
 	}
 	if record.VtepIP != "" && !slices.Contains(x.nodes[host].VTEPs, record.VtepIP) {
-		return nil, fmt.Errorf("tunnel end %.60q is not one that the node joined with: one whose --vtep-ip changes joins anew (netctl node rekey %s, and start it with a join token)", record.VtepIP, host)
+		return nil, fmt.Errorf("tunnel end %.60q is not one that the node joined with: one whose --vtep-ip changes joins anew: start it with a join token (--join-token-file)", record.VtepIP)
 	}
 	if !known {
 		return []*pb.Compare{at(mastercfg.EndpointPrefix+id, never)}, nil

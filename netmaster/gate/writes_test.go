@@ -183,7 +183,7 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		do   func(context.Context) error
 	}{
 		{"registration of another host", line{"Txn", entry("h2", "192.0.2.1").Key(), "is about node \"h2\", and who writes it has joined as h1"}, put(entry("h2", "192.0.2.1").Key(), entry("h2", "192.0.2.1"), withLease)},
-		{"registration at an address of nobody", line{"Txn", entry("h1", "192.0.2.9").Key(), "192.0.2.9 is not one that the node joined with: one whose addresses change joins anew (netctl node rekey h1, and start it with a join token)"}, put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
+		{"registration at an address of nobody", line{"Txn", entry("h1", "192.0.2.9").Key(), "192.0.2.9 is not one that the node joined with: one whose addresses change joins anew: start it with a join token (--join-token-file), or with those of before (--ctrl-ip, --vtep-ip)"}, put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
 		{"registration at another's tunnel end, joined with", line{"Txn", entry("h1", "192.0.2.2").Key(), "192.0.2.2 is the tunnel end of node h2"}, put(entry("h1", "192.0.2.2").Key(), entry("h1", "192.0.2.2"), withLease)},
 		{"registration where another is registered that joined before", line{"Txn", agentAt("192.0.2.12").Key(), "that of node h2, which joined before"}, put(agentAt("192.0.2.12").Key(), agentAt("192.0.2.12"), withLease)},
 		{"more registrations at once than a node has", line{"Txn", fmt.Sprintf("%snetplugin/192.0.2.1:%d", objdb.ServicePrefix, 10000+maxEntries), "would have 9"}, txn(many)},

@@ -57,7 +57,8 @@ func Renew(ctx context.Context, masters []string, authorities *x509.CertPool, re
 	return answer, err
 }
 
-// inTurn asks netmasters in turn until one succeeds; it returns all errors if none does.
+// inTurn asks netmasters in turn until one succeeds; it returns all errors if none does. If one has refused, which it
+// does in the name of the cluster, the kind of the error is fault.Denied, although others may not have answered.
 func inTurn(masters []string, ask func(address string) error) error {
 	var failed error
 	for _, address := range masters {
@@ -65,7 +66,12 @@ func inTurn(masters []string, ask func(address string) error) error {
 		if err == nil {
 			return nil
 		}
-		failed = errors.Join(failed, fmt.Errorf("netmaster at %s: %w", address, err))
+		err = fmt.Errorf("netmaster at %s: %w", address, err)
+		if fault.Is(err, fault.Denied) {
+			failed = errors.Join(err, failed) // the first one has the kind
+		} else {
+			failed = errors.Join(failed, err)
+		}
 	}
 	if failed == nil {
 		return fault.New(fault.Unavailable, "no netmaster is registered")

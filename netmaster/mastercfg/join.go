@@ -131,6 +131,9 @@ type JoinRequest struct {
 type RenewRequest struct {
 	Host string `json:"host"`
 	CSR  []byte `json:"csr"`
+	// Addresses and VTEPs are those at which the node is to be registered.
+	Addresses []string `json:"addresses,omitempty"`
+	VTEPs     []string `json:"vteps,omitempty"`
 }
 
 // JoinResponse is the answer to both requests.
@@ -141,6 +144,8 @@ type JoinResponse struct {
 	Clients     string `json:"clients"`     // PEM, CAs of the certificates of nodes, and of netmasters as clients
 	// Files are the CAs with their keys, as pki.Authorities.Encode makes them, for a netmaster that joins.
 	Files map[string]string `json:"files,omitempty"`
+	// Elsewhere: the node has not joined with all addresses of its RenewRequest, and its registrations there are refused.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Authority identifies a cluster: a client that has the pin can verify that these are its CAs.
@@ -164,7 +169,11 @@ func (r *JoinRequest) Check() error {
 	if err := checkJoiner(r.Host, r.CSR); err != nil {
 		return err
 	}
-	for field, addresses := range map[string][]string{"addresses": r.Addresses, "vteps": r.VTEPs} {
+	return checkAddresses(r.Addresses, r.VTEPs)
+}
+
+func checkAddresses(own, vteps []string) error {
+	for field, addresses := range map[string][]string{"addresses": own, "vteps": vteps} {
 		if len(addresses) > maxAddresses {
 			return fault.New(fault.Invalid, "%s: %d of them, at most %d", field, len(addresses), maxAddresses).WithField(field)
 		}
@@ -178,7 +187,12 @@ func (r *JoinRequest) Check() error {
 }
 
 // Check returns an error for values that no host can have. Errors are fault.Invalid.
-func (r *RenewRequest) Check() error { return checkJoiner(r.Host, r.CSR) }
+func (r *RenewRequest) Check() error {
+	if err := checkJoiner(r.Host, r.CSR); err != nil {
+		return err
+	}
+	return checkAddresses(r.Addresses, r.VTEPs)
+}
 
 func checkJoiner(host string, csr []byte) error {
 	if !identity.ValidName(host) {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,9 +31,10 @@ type cluster struct {
 	lose     atomic.Bool  // the answer to the next join
 	joins    atomic.Int32 // requests that came with a token
 	renewals atomic.Int32
-	removed  atomic.Bool            // renewals are refused until the node has joined again
-	useless  atomic.Pointer[string] // hash of a key that was taken back
-	keys     atomic.Pointer[string] // of the last node that joined
+	removed  atomic.Bool              // renewals are refused until the node has joined again
+	useless  atomic.Pointer[string]   // hash of a key that was taken back
+	keys     atomic.Pointer[string]   // of the last node that joined
+	joinedAt atomic.Pointer[[]string] // tunnel ends of the last node that joined
 	present  atomic.Pointer[pki.Authorities]
 	ahead    atomic.Int64 // its clock, as a duration
 }
@@ -63,7 +65,8 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 			return
 		}
 		c.removed.Store(false)
-		c.sign(w, request.Host, request.CSR)
+		c.joinedAt.Store(&request.VTEPs)
+		c.sign(w, request.Host, request.CSR, false)
 	})
 	mux.HandleFunc("POST "+mastercfg.RenewPath, func(w http.ResponseWriter, r *http.Request) {
 		var request mastercfg.RenewRequest
@@ -76,7 +79,8 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 			refuse(w, fault.New(fault.Denied, "node h1 was away"))
 			return
 		}
-		c.sign(w, request.Host, request.CSR)
+		at := c.joinedAt.Load()
+		c.sign(w, request.Host, request.CSR, at != nil && !slices.Equal(*at, request.VTEPs))
 	})
 	key, err := pki.NewKey()
 	if err != nil {
@@ -116,7 +120,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(fault.ProblemOf(err, http.StatusForbidden))
 }
 
-func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
+func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte, elsewhere bool) {
 	key, err := pki.ReadRequest(csr)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -138,7 +142,7 @@ func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(mastercfg.JoinResponse{Cluster: c.by.Cluster(), Certificate: string(pki.EncodeCertificates(signed)),
-		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Clients: string(pki.EncodeCertificates(by[pki.Client].Bundle()...))})
+		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Clients: string(pki.EncodeCertificates(by[pki.Client].Bundle()...)), Elsewhere: elsewhere})
 }
 
 // config is that of a node with a token for the cluster with the pin.

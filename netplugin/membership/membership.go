@@ -7,8 +7,9 @@
 //
 // Key, certificate and CAs are stored on disk. The certificate is renewed at half of its lifetime, and can be
 // renewed for a long time after it has expired. A node that may not renew joins again if it has a token: with the
-// same key, or with another one if that key was revoked. A key is on disk before its first use, so that a node
-// that did not receive the answer requests again as the same node.
+// same key, or with another one if that key was revoked. So does a node that is at an address that it has not joined
+// with, as the cluster refuses its registration there. A key is on disk before its first use, so that a node that did
+// not receive the answer requests again as the same node.
 package membership
 
 import (
@@ -48,6 +49,7 @@ type Config struct {
 	AuthoritiesFile string
 	Host            string
 	Addresses       []string
+	Control         string // the one of Addresses that it is registered at
 	VTEPs           []string
 	// Masters returns the addresses of netmasters, host:port.
 	Masters func(context.Context) ([]string, error)
@@ -60,7 +62,12 @@ type Member struct {
 	key  *ecdsa.PrivateKey
 	held atomic.Pointer[held] // nil: not joined yet
 
+	elsewhere bool // the node is not registered where it joined
+
 	check time.Duration // interval of checks whether the certificate must be renewed
+
+	refused func() error // why the cluster refuses the node's registration
+	known   string       // the last refusal that was seen since the node joined
 }
 
 // held is the certificate and the CAs of a node that has joined.
@@ -87,7 +94,7 @@ func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	m := &Member{cfg: cfg, check: check}
+	m := &Member{cfg: cfg, check: check, refused: func() error { return nil }}
 	key, err := pki.OpenKey(m.path(keyFile))
 	if err != nil {
 		return nil, err
@@ -214,7 +221,7 @@ func (m *Member) Run(ctx context.Context) error {
 	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
 		if left := renewal.Left(time.Now()); left > 0 {
 			retry.Pause(ctx, min(m.check, left))
-			if m.outdated(ctx) {
+			if m.outdated(ctx) || m.isRefused() {
 				renewal = pki.Renewal{}
 			}
 			continue
@@ -223,10 +230,12 @@ func (m *Member) Run(ctx context.Context) error {
 		err := m.renew(ctx)
 		if err = explainUnknownAuthority(err); fault.Is(err, fault.Denied) {
 			err = m.joinAnew(ctx, m.explainRenamed(err))
+		} else if err == nil && m.elsewhere && m.cfg.TokenFile != "" {
+			err = m.joinElsewhere(ctx)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				m.cfg.Log.WithError(err).Error("the certificate of the node is not renewed, trying again")
+				m.cfg.Log.WithError(err).Error("the membership of the node is not renewed, trying again")
 			}
 			m.wait(ctx, pace, tried)
 			continue
@@ -237,6 +246,20 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// RenewAfter has the membership renewed after another refusal of the node's registration: the node may have been
+// removed or rekeyed, and joins anew if it has a token. It is called before Run.
+func (m *Member) RenewAfter(refused func() error) { m.refused = refused }
+
+// isRefused reports a refusal that is another one than the last time.
+func (m *Member) isRefused() bool {
+	before := m.known
+	m.known = ""
+	if err := m.refused(); err != nil {
+		m.known = err.Error()
+	}
+	return m.known != "" && m.known != before
 }
 
 // outdated reports whether the cluster has other CAs than the node. The node gets the present ones with a renewed
@@ -287,6 +310,15 @@ func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	}
 	if err := join(ctx); err != nil {
 		return fmt.Errorf("%w; nor can it join anew: %w", refused, err)
+	}
+	return nil
+}
+
+// joinElsewhere joins again, with the addresses that the node has now.
+func (m *Member) joinElsewhere(ctx context.Context) error {
+	if err := m.join(ctx); err != nil {
+		return fmt.Errorf("the node has not joined with its addresses (%s, tunnels %s), and cannot do it now: %w",
+			m.cfg.Control, strings.Join(m.cfg.VTEPs, ", "), err)
 	}
 	return nil
 }
@@ -352,6 +384,7 @@ func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer ma
 	}
 	answer, err = m.sendToken(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
 	if err == nil {
+		m.known = ""
 		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
 	}
 	return answer, err
@@ -388,7 +421,7 @@ func (m *Member) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr})
+	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr, Addresses: []string{m.cfg.Control}, VTEPs: m.cfg.VTEPs})
 	if err != nil {
 		return err
 	}
@@ -400,6 +433,7 @@ func (m *Member) keep(answer mastercfg.JoinResponse) error {
 	if err := m.use([]byte(answer.Certificate), []byte(answer.Authorities), []byte(answer.Clients)); err != nil {
 		return err
 	}
+	m.elsewhere = answer.Elsewhere
 	if err := durable.Write(m.path(certificateFile), []byte(answer.Certificate)); err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 		}
 		return err
 	})
-	s.reachEachOther(shortly, a, attach("b", members[1]))
+	b := attach("b", members[1])
+	s.reachEachOther(shortly, a, b)
 	// The agents of joined nodes get no more endpoints for a tenant than it may have, whichever netmaster leads.
 	s.netctl("tenant", "update", "blue", "--max-endpoints", "2")
 	more := &testbed.Pod{Name: "more", Node: members[0], Tenant: "blue", Network: "front"}
@@ -60,6 +61,44 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 	if !strings.Contains(written, "node/"+members[1].Name) {
 		t.Errorf("the next leader does not know %s by its certificate: %s", members[1].Name, written)
 	}
+	s.joinsElsewhere(members[0], a, b)
+}
+
+// joinsElsewhere gives a node another tunnel address, and then takes its key back while its agent runs: with its
+// token the node joins anew by itself each time, and its pods are reached.
+func (s story) joinsElsewhere(n *testbed.Node, pods ...*testbed.Pod) {
+	s.Helper()
+	former := n.VTEPIP
+	n.VTEPIP = former + "7" // 198.51.100.2 becomes 198.51.100.27
+	s.must(n.Netplugin().Terminate())
+	for _, change := range [][2]string{{"delete", former}, {"add", n.VTEPIP}} {
+		_, err := n.Run(s.ctx, "ip", "address", change[0], change[1]+"/24", "dev", "br-phy")
+		s.must(err)
+	}
+	s.must(n.StartNetplugin())
+	s.joined(n, n.VTEPIP)
+	s.reachEachOther(time.Minute, pods...)
+
+	s.netctl("node", "rekey", n.Name)
+	s.joined(n, n.VTEPIP)
+	s.reachEachOther(time.Minute, pods...)
+}
+
+// joined waits until a node belongs to the cluster with a tunnel address, and is registered.
+func (s story) joined(n *testbed.Node, vtep string) {
+	s.Helper()
+	s.soon(2*time.Minute, func() error {
+		nodes, err := s.bed.Netctl(s.ctx, "node", "ls", "--no-headers")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(nodes) {
+			if strings.HasPrefix(line, n.Name+" ") && strings.Contains(line, vtep) && !strings.Contains(line, "may join once more") {
+				return n.WaitReady(s.ctx)
+			}
+		}
+		return fmt.Errorf("%s has not joined with %s: %s", n.Name, vtep, nodes)
+	})
 }
 
 // answersNetmastersOnly returns an error if the REST server of a joined node answers another machine in plain

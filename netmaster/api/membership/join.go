@@ -112,6 +112,7 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
 				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)
 		}
+		wanted.answer.Elsewhere = !mastercfg.Joined{Addresses: request.Addresses, VTEPs: request.VTEPs}.IsAt(joined)
 		return wanted.sign(tx, at, identity.Node, joined)
 	})
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
