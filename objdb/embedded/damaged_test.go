@@ -1,12 +1,15 @@
 package embedded_test
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
@@ -15,7 +18,8 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 )
 
-// Without that, the first ends the process with a fault in memory, and the second waits for a quorum.
+// Without that, the first ends the process with a fault in memory, the next two wait for a quorum, and of a damaged
+// record etcd logs a fatal error, which must not end the goroutine that starts the member.
 func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(t *testing.T, member string) error
@@ -36,6 +40,29 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 			}
 			return err
 		}, "no write-ahead log"},
+		"a record of the database is damaged": {func(_ *testing.T, member string) error {
+			db, err := bbolt.Open(filepath.Join(member, "snap", "db"), 0o600, nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(db.Update(func(tx *bbolt.Tx) error {
+				records := tx.Bucket(schema.Key.Name())
+				last, _ := records.Cursor().Last()
+				return records.Put(last, []byte{0xff})
+			}), db.Close())
+		}, "etcd gives up: failed to unmarshal mvccpb.KeyValue: proto: cannot parse invalid wire-format data; if its data is damaged, add the member again"},
+		"a bit of the log is flipped": {func(t *testing.T, member string) error {
+			logs, err := filepath.Glob(filepath.Join(member, "wal", "*.wal"))
+			if err != nil || len(logs) != 1 {
+				t.Fatal(logs, err)
+			}
+			text, err := os.ReadFile(logs[0])
+			if err != nil {
+				return err
+			}
+			text[bytes.Index(text, []byte("http://127.0.0.1"))] ^= 0x10
+			return os.WriteFile(logs[0], text, 0o600)
+		}, "crc mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
