@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -59,7 +60,8 @@ func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (put it right, also from a backup of the directory, or move its %s.crt away: another netmaster then gives its authorities for a token, --join-token-file)",
+			err, pki.API)
 	}
 	if err := c.install(all); err != nil {
 		c.unsigned, c.unusable = all, err
