@@ -58,7 +58,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 			"", fmt.Errorf("the store's members without a vote: %s", strings.Join(learners, ", ")))
 	}
 	if missing := status.Store.Missing; len(missing) > 0 {
-		report.check("members", "start their netmasters, or the etcd there; docs/operations.md says what to do with one that is lost",
+		report.check("members", "start their netmasters, or the etcd there; if they run, see to their disks; docs/operations.md says what to do with one that is lost",
 			"", fmt.Errorf("the store's members that do not answer: %s", strings.Join(missing, ", ")))
 	}
 	if status.Store.Full != "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A follower accepts no secrets on plain connections either.
@@ -194,6 +195,30 @@ func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
 	}
 	if p.unsigned.Cluster() != all.Cluster() {
 		t.Error("does not try again")
+	}
+}
+
+func TestDamagedAuthoritiesAreRefusedWithTheRemedy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	all, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "client-ca.key"), 20); err != nil {
+		t.Fatal(err)
+	}
+	_, err = newCertificates(Security{Dir: dir, Name: "m1"}, testkit.Quiet())
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "move its api-ca.crt away") {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "api-ca.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := newCertificates(Security{Dir: dir, Name: "m1"}, testkit.Quiet()); err != nil || !c.noneOnDisk() {
+		t.Errorf("after what the error says: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -31,8 +32,9 @@ type certificates struct {
 	changed   func()
 	installed notify.Signal // sent when the certificates are replaced
 
-	making   sync.Mutex      // held to make, replace or drop CAs, in memory and on disk; guards unsigned
+	making   sync.Mutex      // held to make, replace or drop CAs, in memory and on disk; guards the next two
 	unsigned pki.Authorities // CAs that could not sign at the start, as when the clock was not set yet; nil: none
+	unusable error           // why unsigned cannot be used
 }
 
 // issued are the certificates that a netmaster has signed for itself, with their CAs. It is replaced as a whole.
@@ -58,10 +60,11 @@ func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (put it right, also from a backup of the directory, or move its %s.crt away: another netmaster then gives its authorities for a token, --join-token-file)",
+			err, pki.API)
 	}
 	if err := c.install(all); err != nil {
-		c.unsigned = all
+		c.unsigned, c.unusable = all, err
 		log.WithError(err).Error("no certificates yet, trying again each minute: plain requests are served meanwhile")
 	}
 	return c, nil
@@ -142,7 +145,7 @@ func (c *certificates) makeAuthorities() error {
 		return nil
 	}
 	if c.unsigned != nil {
-		return fault.New(fault.Unavailable, "the authorities of %s cannot sign yet: is the clock of this machine right?", c.cfg.Dir)
+		return c.cannotUse()
 	}
 	all, err := pki.NewCluster(time.Now())
 	if err != nil {
@@ -238,10 +241,28 @@ func (c *certificates) replace(seen, all pki.Authorities) error {
 func (c *certificates) retrySigning() {
 	c.making.Lock()
 	defer c.making.Unlock()
-	if c.unsigned != nil && c.install(c.unsigned) == nil {
+	if c.unsigned == nil {
+		return
+	}
+	if c.unusable = c.install(c.unsigned); c.unusable == nil {
 		c.log.Info("certificates made")
 		c.unsigned = nil
 	}
+}
+
+// whyUnsigned returns an error that says why the CAs on the disk cannot be used; nil: they are used, or there are none.
+func (c *certificates) whyUnsigned() error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.unsigned == nil {
+		return nil
+	}
+	return c.cannotUse()
+}
+
+// cannotUse returns the error of CAs that cannot be used. The caller holds making.
+func (c *certificates) cannotUse() error {
+	return fault.New(fault.Unavailable, "the authorities in %s cannot be used: %w", c.cfg.Dir, c.unusable)
 }
 
 // serves reports whether there is a certificate to serve TLS with.

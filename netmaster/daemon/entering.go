@@ -53,6 +53,9 @@ func (m *member) enter(ctx context.Context) bool {
 func (m *member) tryToEnter(ctx context.Context) error {
 	others, hasData := m.certificates.cfg.Join, embedded.HasData(m.cfg.Dir)
 	if !m.certificates.hasAuthorities() {
+		if err := m.certificates.whyUnsigned(); err != nil {
+			return err
+		}
 		if hasData {
 			return fault.New(fault.Unavailable, "it has data that others may reach over TLS only, and there are no authorities in %s: give it back that directory, or a token (--join-token-file)", m.certificates.cfg.Dir)
 		}

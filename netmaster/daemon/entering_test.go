@@ -284,6 +284,31 @@ func TestANetmasterWithAuthoritiesAndWithoutDataFoundsNothing(t *testing.T) {
 	}
 }
 
+// It must not ask for a token or for the directory that it has.
+func TestADamagedKeyOfTheStoreIsNamedAndNotMissingAuthorities(t *testing.T) {
+	for name, data := range map[string]bool{"founded": true, "not founded yet": false} {
+		t.Run(name, func(t *testing.T) {
+			s := seats(t, 1)[0]
+			if err := foundedUpTo(s, true); err != nil {
+				t.Fatal(err)
+			}
+			if data {
+				n := s.start(t)
+				leader(t, n)
+				n.shut()
+			}
+			key := filepath.Join(s.security.Dir, storeKeyFile)
+			if err := os.Truncate(key, 20); err != nil {
+				t.Fatal(err)
+			}
+			err := attempt(t, s)
+			if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "move this file away") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // unborn makes the log of a member that has got no entry and no vote.
 func unborn(t *testing.T, dir string) {
 	t.Helper()

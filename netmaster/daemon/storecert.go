@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -25,7 +26,7 @@ const (
 func (p *certificates) storeTLS(by *pki.Authority, now time.Time) (*tls.Config, error) {
 	key, err := pki.OpenKey(filepath.Join(p.cfg.Dir, storeKeyFile))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (move this file away, and netmaster makes another key)", err)
 	}
 	leaf := p.leaf(key, x509.ExtKeyUsageClientAuth)
 	leaf.Serves = true

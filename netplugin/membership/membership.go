@@ -89,7 +89,7 @@ const (
 	AuthorityFile = "ca.crt"
 )
 
-// Open reads the node's files, and creates its key the first time.
+// Open reads the node's files, and creates its key the first time. An error about a file says what to do without it.
 func Open(cfg Config) (*Member, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return nil, err
@@ -97,25 +97,34 @@ func Open(cfg Config) (*Member, error) {
 	m := &Member{cfg: cfg, check: check, refused: func() error { return nil }}
 	key, err := pki.OpenKey(m.path(keyFile))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (put it right, or move it and %s away: the node then joins with another key, with a token and after netctl node rekey)",
+			err, m.path(AuthorityFile))
 	}
 	m.key = key
 	if _, err := os.Stat(m.path(AuthorityFile)); os.IsNotExist(err) {
 		return m, nil
 	}
+	if err := m.reopen(); err != nil {
+		return nil, fmt.Errorf("%w (put it right, or move %s away: the node then joins once more, with a token)", err, m.path(AuthorityFile))
+	}
+	return m, nil
+}
+
+// reopen reads the files of a node that has joined.
+func (m *Member) reopen() error {
 	certificate, err := pki.ReadFile(m.path(certificateFile))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	authorities, err := pki.ReadFile(m.path(AuthorityFile))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	clients, err := pki.ReadFile(m.path(clientsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that joined with an earlier version has none until it renews its certificate
-		return nil, err
+		return err
 	}
-	return m, m.use(certificate, authorities, clients)
+	return m.use(certificate, authorities, clients)
 }
 
 func (m *Member) path(name string) string { return filepath.Join(m.cfg.Dir, name) }

@@ -277,8 +277,17 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		if err := damage(cfg); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(cfg); err == nil || strings.Contains(err.Error(), "BEGIN") {
+		if _, err := Open(cfg); err == nil || strings.Contains(err.Error(), "BEGIN") || !strings.Contains(err.Error(), "away: the node then joins") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(name, "key") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(cfg.Dir, AuthorityFile)); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(t, cfg).join(t.Context()); err != nil {
+			t.Errorf("%s, after what the error says: %v", name, err)
 		}
 	}
 	cfg := c.config(c.pin())

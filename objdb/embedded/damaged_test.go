@@ -1,12 +1,16 @@
 package embedded_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
@@ -15,7 +19,8 @@ import (
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 )
 
-// Without that, the first ends the process with a fault in memory, and the second waits for a quorum.
+// Without that, the first ends the process with a fault in memory, the next three wait for a quorum, and of a damaged
+// record etcd logs a fatal error, which must not end the goroutine that starts the member.
 func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(t *testing.T, member string) error
@@ -36,6 +41,26 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 			}
 			return err
 		}, "no write-ahead log"},
+		"the length of a record in the log is not right": {func(t *testing.T, member string) error {
+			return inLog(t, member, func(text []byte) {
+				records := recordsOf(text)
+				text[records[len(records)/2]+3] ^= 0x10
+			})
+		}, "no write-ahead log that reaches as far"},
+		"a record of the database is damaged": {func(_ *testing.T, member string) error {
+			db, err := bbolt.Open(filepath.Join(member, "snap", "db"), 0o600, nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(db.Update(func(tx *bbolt.Tx) error {
+				records := tx.Bucket(schema.Key.Name())
+				last, _ := records.Cursor().Last()
+				return records.Put(last, []byte{0xff})
+			}), db.Close())
+		}, "etcd gives up: failed to unmarshal mvccpb.KeyValue"},
+		"a bit of the log is flipped": {func(t *testing.T, member string) error {
+			return inLog(t, member, func(text []byte) { text[bytes.Index(text, []byte("http://127.0.0.1"))] ^= 0x10 })
+		}, "crc mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,4 +94,32 @@ func TestAMemberThatWasKilledBeforeItHadALogStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testetcd.Ready(t, start(t, within(time.Minute), cfg))
+}
+
+// inLog changes the write-ahead log of a member.
+func inLog(t *testing.T, member string, change func(text []byte)) error {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(member, "wal", "*.wal"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	text, err := os.ReadFile(logs[0])
+	if err != nil {
+		return err
+	}
+	change(text)
+	return os.WriteFile(logs[0], text, 0o600)
+}
+
+// recordsOf returns where the records of a log begin: each has its length, with that of its padding in the highest byte.
+func recordsOf(text []byte) (begins []int) {
+	for at := 0; at+8 <= len(text); {
+		head := binary.LittleEndian.Uint64(text[at:])
+		if head == 0 {
+			break
+		}
+		begins = append(begins, at)
+		at += 8 + int(head&(1<<56-1)) + int(head>>56&7)
+	}
+	return begins
 }

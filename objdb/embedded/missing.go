@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -19,7 +20,7 @@ const answerTime = 3 * time.Second
 
 // Missing returns the other members of the cluster that do not answer this one at their peer URLs: their names, or
 // the peer URL of a member that has never been started. Client URLs would not do: one may be for its own machine
-// only.
+// only. A member whose disk hangs answers, but takes no part: each is asked for what it has to agree on with a majority.
 func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	way, err := transport.NewTimeoutTransport(s.cfg.tls(), answerTime, answerTime, answerTime)
 	if err != nil {
@@ -44,18 +45,19 @@ func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	return missing, ctx.Err()
 }
 
-// answers returns nil if a member answers with its version at one of its peer URLs.
+// answers returns nil if a member answers at one of its peer URLs, and reads together with a majority.
 func answers(ctx context.Context, client *http.Client, urls []string) (err error) {
 	for _, url := range urls {
-		if err = version(ctx, client, url); err == nil {
+		if err = agrees(ctx, client, url); err == nil {
 			return nil
 		}
 	}
 	return err
 }
 
-func version(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/version", http.NoBody)
+// agrees asks a member for something small that etcd reads linearizably.
+func agrees(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+etcdserver.DowngradeEnabledPath, http.NoBody)
 	if err != nil {
 		return err
 	}

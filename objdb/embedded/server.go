@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -131,7 +130,14 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		relayed: make(chan struct{}),
 		noted:   make(chan struct{}),
 	}
-	settings, err := cfg.settings(peers, s.fail)
+	gaveUp := make(chan error, 1)
+	settings, err := cfg.settings(peers, func(cause error) {
+		s.fail(cause)
+		select {
+		case gaveUp <- cause:
+		default:
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +145,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	settings.GRPCAdditionalServerOptions = s.calls.options()
-	s.etcd, err = startEtcd(settings)
+	s.etcd, err = startEtcd(settings, gaveUp)
 	if err != nil {
 		s.calls.stop()
 		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
@@ -164,16 +170,6 @@ func (s *Server) found() {
 		}
 	case <-s.etcd.Server.StopNotify():
 	}
-}
-
-// startEtcd starts etcd, which panics if it cannot read its data.
-func startEtcd(settings *embed.Config) (etcd *embed.Etcd, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("etcd gives up: %v", cause)
-		}
-	}()
-	return embed.StartEtcd(settings)
 }
 
 // Ready is closed when the member has joined its cluster and serves.
