@@ -2,13 +2,16 @@ package embedded
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -18,8 +21,9 @@ import (
 )
 
 // refuseDamaged fails for data that etcd does not notice to be damaged: a database that was cut off, which ends the
-// process with a fault in memory, and one whose write-ahead log is gone or, as etcd cuts off a log where the length of a
-// record is not right, ends earlier: with such a log a member waits for ever.
+// process with a fault in memory, and one whose write-ahead log is gone or, for the only member, ends earlier, as etcd cuts
+// off a log where the length of a record is not right: with such a log a member waits for ever. One of several has from the
+// others what its log lacks: it may apply an entry before that is in its log, and lose its power then.
 func refuseDamaged(dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db")
 	file, err := os.Open(path)
@@ -38,8 +42,16 @@ func refuseDamaged(dir string) error {
 		return fault.New(fault.Unavailable, "etcd data directory %s: %s is damaged: it has %d of at least %d bytes; "+
 			"add the member again without data, or restore a backup", dir, path, is.Size(), wants)
 	}
-	applied := appliedIndex(path)
-	if is.Size() == 0 || applied == 0 || reaches(filepath.Join(dir, "member", "wal"), applied) {
+	if is.Size() == 0 {
+		return nil
+	}
+	db, err := describe(path)
+	if err != nil {
+		return fault.New(fault.Unavailable, "etcd data directory %s: %s is damaged: %w; add the member again without data, or restore a backup", dir, path, err)
+	}
+	log := filepath.Join(dir, "member", "wal")
+	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
+	if err != nil || db.applied == 0 || len(segments) > 0 && (db.voters > 1 || reaches(log, db.applied)) {
 		return nil
 	}
 	return fault.New(fault.Unavailable, "etcd data directory %s: it has a database, and no write-ahead log that reaches as far: "+
@@ -48,9 +60,6 @@ func refuseDamaged(dir string) error {
 
 // reaches reports whether a write-ahead log has what a database has applied last. What cannot be read is for etcd to refuse.
 func reaches(dir string, applied uint64) bool {
-	if segments, err := filepath.Glob(filepath.Join(dir, "*.wal")); err != nil || len(segments) == 0 {
-		return err != nil
-	}
 	// The entry, unless the member was sent the whole store up to there: then a snapshot record.
 	for _, start := range []uint64{applied - 1, applied} {
 		log, err := wal.OpenForRead(zap.NewNop(), dir, &walpb.Snapshot{Index: &start})
@@ -102,24 +111,46 @@ func extent(file io.ReaderAt) (bytes int64) {
 	return int64(size)
 }
 
-// appliedIndex returns the index of the last entry that a member has applied to a database. One that was killed while it
-// was founded has none, 0, and etcd goes on with it.
-func appliedIndex(path string) (index uint64) {
+// database is what a member has written to its database about itself.
+type database struct {
+	applied uint64 // index of the last applied entry; 0: none, as if the member was killed while it was founded; etcd goes on with it
+	voters  int    // members that are no learners
+}
+
+// describe reads the database of a member that does not run. The error is that of a page that is not what it should be, of
+// which etcd would panic in a goroutine of its own. Of what else cannot be read, etcd says why: then the result is zero.
+func describe(path string) (found database, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			found, err = database{}, fmt.Errorf("%v", cause)
+		}
+	}()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
-		return 0 // etcd says why
+		return database{}, nil
 	}
 	defer func() { _ = db.Close() }() // only read
 	err = db.View(func(tx *bbolt.Tx) error {
-		if meta := tx.Bucket(schema.Meta.Name()); meta != nil {
-			if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == 8 {
-				index = binary.BigEndian.Uint64(value)
-			}
+		meta, members := tx.Bucket(schema.Meta.Name()), tx.Bucket(schema.Members.Name())
+		if meta == nil || members == nil {
+			return nil
 		}
-		return nil
+		if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == 8 {
+			found.applied = binary.BigEndian.Uint64(value)
+		}
+		return members.ForEach(func(_, value []byte) error {
+			var m membership.Member
+			if err := json.Unmarshal(value, &m); err != nil {
+				return err
+			}
+			if !m.IsLearner {
+				found.voters++
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return 0
+		return database{}, nil
 	}
-	return index
+	return found, nil
 }

@@ -58,6 +58,18 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 				return records.Put(last, []byte{0xff})
 			}), db.Close())
 		}, "etcd gives up: failed to unmarshal mvccpb.KeyValue"},
+		"a page of the database is damaged": {func(_ *testing.T, member string) error {
+			text, err := os.ReadFile(filepath.Join(member, "snap", "db"))
+			if err != nil {
+				return err
+			}
+			const pageSize, root = 4096, 16 + 16 // where a description of the database, in page 0 and 1, names the page of its root
+			for page := range 2 {
+				at := int(binary.LittleEndian.Uint64(text[page*pageSize+root:])) * pageSize
+				clear(text[at : at+pageSize])
+			}
+			return os.WriteFile(filepath.Join(member, "snap", "db"), text, 0o600)
+		}, "is damaged: "},
 		"a bit of the log is flipped": {func(t *testing.T, member string) error {
 			return inLog(t, member, func(text []byte) { text[bytes.Index(text, []byte("http://127.0.0.1"))] ^= 0x10 })
 		}, "crc mismatch"},
@@ -78,6 +90,48 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 				t.Errorf("%v, %v", s, err)
 			}
 		})
+	}
+}
+
+// A follower may apply an entry before that is in its log: where it loses its power then, it has the entry from the others.
+func TestALogThatEndsEarlierIsRefusedOfTheOnlyMemberOnly(t *testing.T) {
+	t.Parallel()
+	cfg := growing(t, "a")
+	s := start(t, within(time.Minute), cfg)
+	testetcd.Ready(t, s)
+	if err := put(connect(t, cfg.ClientURL), "1"); err != nil {
+		t.Fatal(err)
+	}
+	testetcd.Stop(t, s)
+	member := filepath.Join(cfg.Dir, "member")
+	err := inLog(t, member, func(text []byte) {
+		records := recordsOf(text)
+		clear(text[records[len(records)-3]:])
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := embedded.DiscardUnborn(cfg.Dir); err == nil || !strings.Contains(err.Error(), "no write-ahead log that reaches as far") {
+		t.Errorf("the only member: %v", err)
+	}
+	add := func(id, value string) {
+		t.Helper()
+		db, err := bbolt.Open(filepath.Join(member, "snap", "db"), 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(schema.Members.Name()).Put([]byte(id), []byte(value)) })
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("1", `{"id":1,"isLearner":true}`)
+	if err := embedded.DiscardUnborn(cfg.Dir); err == nil {
+		t.Error("beside a learner it is not refused")
+	}
+	add("2", `{"id":2}`)
+	if err := embedded.DiscardUnborn(cfg.Dir); err != nil {
+		t.Errorf("one of two: %v", err)
 	}
 }
 
