@@ -49,7 +49,7 @@ type Config struct {
 	AuthoritiesFile string
 	Host            string
 	Addresses       []string
-	Control         string // the one of Addresses that it is registered at
+	Control         string // the one of Addresses that it is registered at; empty: renewals do not tell it
 	VTEPs           []string
 	// Masters returns the addresses of netmasters, host:port.
 	Masters func(context.Context) ([]string, error)
@@ -215,6 +215,7 @@ const (
 	check = time.Minute
 	// Pauses between attempts.
 	firstPause, longestPause = time.Second, time.Minute
+	longestPatience          = 5 * time.Minute
 )
 
 // Run joins, if necessary, and renews the certificate until ctx ends.
@@ -227,7 +228,9 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 	}
 	var renewal pki.Renewal // at the start, whatever its age
-	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
+	// A node that is elsewhere is not at a loss: it has its certificate, and may have no token that is good any more.
+	pace, patient := retry.NewPacer(firstPause, longestPause), retry.NewPacer(firstPause, longestPatience)
+	for ctx.Err() == nil {
 		if left := renewal.Left(time.Now()); left > 0 {
 			retry.Pause(ctx, min(m.check, left))
 			if m.outdated(ctx) || m.isRefused() {
@@ -235,18 +238,18 @@ func (m *Member) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		tried := m.tokenFile()
+		tried, next := m.tokenFile(), pace
 		err := m.renew(ctx)
 		if err = explainUnknownAuthority(err); fault.Is(err, fault.Denied) {
 			err = m.joinAnew(ctx, m.explainRenamed(err))
 		} else if err == nil && m.elsewhere && m.cfg.TokenFile != "" {
-			err = m.joinElsewhere(ctx)
+			err, next = m.joinElsewhere(ctx), patient
 		}
 		if err != nil {
 			if ctx.Err() == nil {
 				m.cfg.Log.WithError(err).Error("the membership of the node is not renewed, trying again")
 			}
-			m.wait(ctx, pace, tried)
+			m.wait(ctx, next, tried)
 			continue
 		}
 		pace.Reset()
@@ -430,7 +433,11 @@ func (m *Member) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr, Addresses: []string{m.cfg.Control}, VTEPs: m.cfg.VTEPs})
+	request := mastercfg.RenewRequest{Host: m.cfg.Host, CSR: csr, VTEPs: m.cfg.VTEPs}
+	if m.cfg.Control != "" {
+		request.Addresses = []string{m.cfg.Control}
+	}
+	answer, err := joining.Renew(ctx, masters, m.held.Load().roots, request)
 	if err != nil {
 		return err
 	}
