@@ -67,7 +67,8 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 		host := s.cmd.Args().First()
 		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
-		more: "The key of the node never counts again: if it joins once more, it is with another one. Its endpoints " +
+		more: "The key of the node never counts again: if it joins once more, it is with another one. One that runs, and has " +
+			"a token that is still good, does so within a minute: stop its netplugin, or remove the token, first. Its endpoints " +
 			"are freed within two minutes; if it joins again, its agent announces them anew. A netmaster counts no " +
 			"more at the others until one joins again under its name, and the authorities are replaced without it; its " +
 			"member of the store, and the keys of the authorities that it has, stay good: stop it, remove the member, " +
@@ -78,7 +79,8 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
 		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node " +
 			"that exists. After this, the next one with a token gets the name, and the former key never counts again: " +
-			"a node that still has it joins with another one. Its endpoints stay: where its machine was set up anew, " +
+			"a node that still has it, and a good token, joins with another one: stop it first if another machine is to have " +
+			"the name. Its endpoints stay: where its machine was set up anew, " +
 			"`netctl node rm` frees them. A netmaster that runs goes on as before: `netctl node rm --masters` removes " +
 			"it."},
 }}

@@ -21,7 +21,7 @@ type Limits struct {
 // Defaults of Limits.
 const (
 	nodeConnections = 4
-	nodeWatches     = 16
+	nodeWatches     = 32 // an agent has six on a connection, and connections of before may not have been seen to end
 	nodeRate        = 50
 	nodeBurst       = 200
 )

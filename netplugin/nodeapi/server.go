@@ -23,6 +23,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/tracing"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fairlisten"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
@@ -127,6 +128,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		http: &http.Server{
 			Handler: routesOf(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
 			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn,
+			ErrorLog: logging.OfServer(cfg.Log),
 		},
 	}
 	if cfg.Socket != "" {
