@@ -76,13 +76,7 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := growing(t, "a")
-			s := start(t, within(time.Minute), cfg)
-			testetcd.Ready(t, s)
-			if err := put(connect(t, cfg.ClientURL), "1"); err != nil {
-				t.Fatal(err)
-			}
-			testetcd.Stop(t, s)
+			cfg := stopped(t)
 			if err := c.damage(t, filepath.Join(cfg.Dir, "member")); err != nil {
 				t.Fatal(err)
 			}
@@ -96,13 +90,7 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 // A follower may apply an entry before that is in its log: where it loses its power then, it has the entry from the others.
 func TestALogThatEndsEarlierIsRefusedOfTheOnlyMemberOnly(t *testing.T) {
 	t.Parallel()
-	cfg := growing(t, "a")
-	s := start(t, within(time.Minute), cfg)
-	testetcd.Ready(t, s)
-	if err := put(connect(t, cfg.ClientURL), "1"); err != nil {
-		t.Fatal(err)
-	}
-	testetcd.Stop(t, s)
+	cfg := stopped(t)
 	member := filepath.Join(cfg.Dir, "member")
 	err := inLog(t, member, func(text []byte) {
 		records := recordsOf(text)
@@ -148,6 +136,19 @@ func TestAMemberThatWasKilledBeforeItHadALogStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testetcd.Ready(t, start(t, within(time.Minute), cfg))
+}
+
+// stopped returns the configuration of a member that has run, and has data.
+func stopped(t *testing.T) embedded.Config {
+	t.Helper()
+	cfg := growing(t, "a")
+	s := start(t, within(time.Minute), cfg)
+	testetcd.Ready(t, s)
+	if err := put(connect(t, cfg.ClientURL), "1"); err != nil {
+		t.Fatal(err)
+	}
+	testetcd.Stop(t, s)
+	return cfg
 }
 
 // inLog changes the write-ahead log of a member.
