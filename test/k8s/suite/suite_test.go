@@ -4,8 +4,10 @@ package suite
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
@@ -67,17 +69,29 @@ func TestLongKubernetesOwnTestsWithIPv6Only(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 3, OnlyIPv6: true}, again)
 }
 
-// runParts runs those of them that the form has, in a cluster of their own, which it returns.
+// runParts runs those of them that the form has, in a cluster of their own, which it returns. What failed is printed
+// once more after the logs of the cluster, which are long.
 func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 	isShort := func(p part) bool { return p.short }
+	var failed []string
+	t.Cleanup(func() {
+		if len(failed) > 0 {
+			t.Logf("failed:\n%s", strings.Join(failed, "\n"))
+		}
+	})
 	c := clustertest.Up(t, of, slices.ContainsFunc(parts, isShort))
 	for _, p := range parts {
 		if clustertest.IsShort() && !p.short {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
-			specs, err := runUpstream(t.Context(), c, p, filepath.Join(t.TempDir(), "report.json"))
+			limit, err := limitOf(t)
 			if err != nil {
+				t.Fatal(err)
+			}
+			specs, err := runUpstream(t.Context(), c, p, limit, filepath.Join(t.TempDir(), "report.json"))
+			if err != nil {
+				failed = append(failed, fmt.Sprintf("%s: %.1000s", p.name, err))
 				t.Fatal(err)
 			}
 			var names []string
@@ -86,6 +100,7 @@ func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 				names = append(names, s.name())
 				t.Logf("%5.1f s  %s", s.RunTime.Seconds(), s.name())
 				if s.State != "passed" {
+					failed = append(failed, fmt.Sprintf("%s: %s after %.0f s: %.300s", s.name(), s.State, s.RunTime.Seconds(), s.Failure.Message))
 					t.Errorf("%s: %s: %s\n%s", s.name(), s.State, s.Failure.Message, tail(s.CapturedGinkgoWriterOutput))
 				}
 			}

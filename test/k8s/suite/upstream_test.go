@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
@@ -20,11 +21,25 @@ import (
 const processes = 5
 
 // A node that is not ready stalls each test for 7 minutes. Tests that run at the limit of their part are
-// interrupted, and the report names them; a program that goes on is killed.
+// interrupted, and the report names them; a program that goes on after that is killed.
 const (
 	upstreamLimit = 15 * time.Minute
-	killLimit     = upstreamLimit + 5*time.Minute
+	interrupted   = 4 * time.Minute // to clean up
+	logsTime      = time.Minute     // to print the logs of the cluster
 )
+
+// limitOf returns how long a part may run, so that its report comes before the deadline of all tests.
+func limitOf(t *testing.T) (time.Duration, error) {
+	deadline, limited := t.Deadline()
+	if !limited {
+		return upstreamLimit, nil
+	}
+	limit := min(upstreamLimit, time.Until(deadline)-interrupted-logsTime)
+	if limit <= 0 {
+		return 0, fmt.Errorf("no time is left before %s, the deadline of all tests", deadline.Format(time.TimeOnly))
+	}
+	return limit, nil
+}
 
 // spec is ginkgo's report on a test.
 type spec struct {
@@ -41,12 +56,12 @@ func (s spec) name() string {
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
 }
 
-// runUpstream runs a part and returns its tests, those that were skipped by expressions excepted.
-func runUpstream(ctx context.Context, c *cluster.Cluster, p part, report string) ([]spec, error) {
-	ctx, cancel := context.WithTimeout(ctx, killLimit)
+// runUpstream runs a part, for limit at most, and returns its tests, those that were skipped by expressions excepted.
+func runUpstream(ctx context.Context, c *cluster.Cluster, p part, limit time.Duration, report string) ([]spec, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+interrupted)
 	defer cancel()
 	tool := func(name string) string { return filepath.Join(c.Bin, "k8s", name) }
-	cmd := exec.CommandContext(ctx, tool("ginkgo"), "--procs", strconv.Itoa(processes), "--no-color", "--focus", p.focus, "--skip", p.skip, "--timeout", upstreamLimit.String(),
+	cmd := exec.CommandContext(ctx, tool("ginkgo"), "--procs", strconv.Itoa(processes), "--no-color", "--focus", p.focus, "--skip", p.skip, "--timeout", limit.Round(time.Second).String(),
 		"--json-report", filepath.Base(report), "--output-dir", filepath.Dir(report), tool("e2e.test"), "--",
 		"--kubeconfig", c.Kubeconfig(), "--provider=local", "--num-nodes", strconv.Itoa(len(c.Nodes)), "--kubectl-path", tool("kubectl"),
 		"--dump-logs-on-failure=false")
