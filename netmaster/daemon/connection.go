@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,9 +13,14 @@ import (
 )
 
 // TLS and plain HTTP are served on one port: the first byte of a connection distinguishes them. It is read when
-// the server first reads, not when the connection is accepted. So the same limits of number and time apply to
-// connections of both kinds, also to those that send nothing, and a handshake has to end within the time for
-// the header. A handshake in progress does not delay other connections.
+// the server first reads, not when the connection is accepted. So the same limits of number apply to
+// connections of both kinds, also to those that send nothing. A handshake in progress does not delay other connections.
+//
+// A connection without a request yet may be silent as long as one after an answer: clients open some before they need
+// them, as Go's does for a request that then gets another connection. net/http limits the time to the end of the
+// first header from the beginning; then the connection would end just as its client sends a request on it, and a
+// POST would be lost, which no client repeats. So the time for a header begins with its first byte, and the
+// handshake has the same time of its own.
 
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
@@ -27,7 +33,7 @@ const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nCo
 type encrypting struct {
 	net.Listener
 	config         *tls.Config
-	hasCertificate func() bool
+	hasCertificate func() bool    // nil: never, as on the socket
 	gate           func(net.Conn) // takes over connections of agents
 	tlsOnly        bool           // plain connections are refused
 	handshakes     *handshakes
@@ -36,10 +42,11 @@ type encrypting struct {
 // Accept implements net.Listener.
 func (e encrypting) Accept() (net.Conn, error) {
 	conn, err := e.Listener.Accept()
-	if err != nil || !e.tlsOnly && !e.hasCertificate() {
-		return conn, err
+	if err != nil {
+		return nil, err
 	}
-	return &connection{Conn: conn, config: e.config, gate: e.gate, tlsOnly: e.tlsOnly, handshakes: e.handshakes}, nil
+	return &connection{Conn: conn, config: e.config, gate: e.gate, handshakes: e.handshakes, tlsOnly: e.tlsOnly,
+		plainOnly: !e.tlsOnly && (e.hasCertificate == nil || !e.hasCertificate())}, nil
 }
 
 // connection is a connection whose first byte shows whether it is TLS.
@@ -48,25 +55,45 @@ type connection struct {
 	config     *tls.Config
 	gate       func(net.Conn)
 	tlsOnly    bool // it has to be TLS
+	plainOnly  bool // it is not TLS, whatever its first byte is
 	handshakes *handshakes
-	first      sync.Once
-	failed     error
-	spoken     atomic.Pointer[net.Conn]            // used for reads and writes; nil: before the first byte
-	secured    atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
-	identity   atomic.Pointer[cachedIdentity]      // by the client's certificate; nil: not verified yet
-	given      atomic.Bool                         // to the gate: the server does not use it any more
+	// idle is how long it may be silent before its first request; header is the time to the end of that
+	// request's header, and for a handshake. 0: no limit.
+	idle, header time.Duration
+	first        sync.Once
+	failed       error
+	asked        atomic.Bool                         // the first byte of its first request was read
+	spoken       atomic.Pointer[net.Conn]            // used for reads and writes; nil: before the first byte
+	secured      atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
+	identity     atomic.Pointer[cachedIdentity]      // by the client's certificate; nil: not verified yet
+	given        atomic.Bool                         // to the gate: the server does not use it any more
 }
 
-// Read implements net.Conn. The first call does the handshake, until the deadline for reading.
+// Read implements net.Conn. The first call does the handshake.
 func (c *connection) Read(p []byte) (int, error) {
 	if c.first.Do(c.begin); c.failed != nil {
 		return 0, c.failed
 	}
-	return c.speaking().Read(p)
+	n, err := c.speaking().Read(p)
+	if n > 0 && c.asked.CompareAndSwap(false, true) {
+		err = cmp.Or(err, c.within(c.header))
+	}
+	return n, err
+}
+
+// within limits the time for reading, from now on; 0: it has no limit.
+func (c *connection) within(limit time.Duration) error {
+	if limit == 0 {
+		return c.Conn.SetReadDeadline(time.Time{})
+	}
+	return c.Conn.SetReadDeadline(time.Now().Add(limit))
 }
 
 func (c *connection) begin() {
 	var first [1]byte
+	if c.failed = c.within(c.idle); c.failed != nil {
+		return
+	}
 	n, err := c.Conn.Read(first[:])
 	if n == 0 {
 		c.failed = err
@@ -78,7 +105,10 @@ func (c *connection) begin() {
 		return
 	}
 	var spoken net.Conn = &replayed{Conn: c.Conn, first: first[:]}
-	if first[0] == tlsHandshake {
+	if first[0] == tlsHandshake && !c.plainOnly {
+		if c.failed = c.within(c.header); c.failed != nil {
+			return
+		}
 		if c.failed = c.handshakes.wait(c.Conn); c.failed != nil {
 			return
 		}
@@ -93,6 +123,7 @@ func (c *connection) begin() {
 		}
 		c.secured.Store(&state)
 		spoken = secured
+		c.failed = c.within(c.idle)
 	}
 	c.spoken.Store(&spoken)
 }

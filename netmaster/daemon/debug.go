@@ -1,13 +1,11 @@
 package daemon
 
 import (
-	"net"
 	"net/http"
 	"net/http/pprof"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
-	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // debugPath is the path of profiles and dumps of the process.
@@ -21,7 +19,7 @@ func debugging() http.Handler {
 		pages.HandleFunc(debugPath+path, page)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, _ := r.Context().Value(connKey{}).(net.Conn); !rootsocket.ByRoot(conn) {
+		if !byRoot(r) {
 			rest.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for root of this machine, on the socket", r.URL.Path))
 			return
 		}

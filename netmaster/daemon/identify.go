@@ -79,11 +79,10 @@ func forwardedFor(r *http.Request) netip.Addr {
 
 // identityOf returns the identity of the connection's client. It records in the request that the connection is encrypted.
 func identityOf(r *http.Request, clients verifier) (identity.Identity, error) {
-	conn, _ := r.Context().Value(connKey{}).(net.Conn)
-	if rootsocket.ByRoot(conn) {
+	if byRoot(r) {
 		return identity.Identity{Kind: identity.Root}, nil
 	}
-	secured, ok := conn.(*connection)
+	secured, ok := r.Context().Value(connKey{}).(*connection)
 	if !ok {
 		return identity.Identity{}, nil
 	}
@@ -91,6 +90,15 @@ func identityOf(r *http.Request, clients verifier) (identity.Identity, error) {
 		return identity.Identity{}, nil
 	}
 	return secured.client(clients, time.Now().Round(0)) // of the wall clock, which may go back
+}
+
+// byRoot reports whether a request comes from root of this machine, on the socket.
+func byRoot(r *http.Request) bool {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if c, ok := conn.(*connection); ok {
+		conn = c.Conn
+	}
+	return rootsocket.ByRoot(conn)
 }
 
 // formatIdentity returns the value of identityHeader for an identity.

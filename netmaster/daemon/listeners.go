@@ -46,7 +46,7 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 	}
 	switch l, err := rootsocket.Listen(security.Socket, d.log); {
 	case err == nil:
-		opened = append(opened, l)
+		opened = append(opened, encrypting{Listener: l})
 	case security.SocketOptional:
 		d.log.WithError(err).Warn("root of this machine is not served on a socket")
 	default:

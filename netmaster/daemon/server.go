@@ -19,7 +19,7 @@ import (
 const (
 	maxConnections = 2048 // fewer where the process may not open twice as many files
 	maxHeader      = 32 << 10
-	headerTime     = 5 * time.Second  // from the connection, or the last answer's end, to the end of the header
+	headerTime     = 5 * time.Second  // from the first byte of a request to the end of its header; also of a handshake
 	requestTime    = 30 * time.Second // to the end of the body
 	answerLimit    = 60 * time.Second // to the beginning of the answer; from there on, see pace.go
 	idleTime       = 60 * time.Second
@@ -41,10 +41,9 @@ func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefus
 	handler = paced(handler, paceTime)
 	handler = conn.guard(handler)
 	handler = withRequestID(handler)
-	return &server{conn: conn, http: &http.Server{
+	s := &server{conn: conn, http: &http.Server{
 		Handler:           handler,
 		ConnState:         conn.track,
-		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       requestTime,
@@ -52,6 +51,16 @@ func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefus
 		IdleTimeout:       idleTime,
 		ErrorLog:          logging.OfServer(entry),
 	}}
+	s.http.ConnContext = s.began
+	return s
+}
+
+// began is the hook of a new connection, before anything is read from it.
+func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*connection); ok {
+		c.idle, c.header = s.http.IdleTimeout, s.http.ReadHeaderTimeout
+	}
+	return s.conn.remember(ctx, conn)
 }
 
 // withRequestID gives each request an id, which its response has, too.

@@ -112,7 +112,7 @@ func (s *shedder) remove(conn net.Conn) {
 // connKey is the context key of a request's connection.
 type connKey struct{}
 
-// remember is the server's ConnContext hook.
+// remember returns the context of a connection's requests.
 func (s *shedder) remember(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
