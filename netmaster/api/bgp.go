@@ -13,7 +13,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
-	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -26,12 +25,7 @@ const speakerSegment = "Bgps"
 // written twice, and wait for each other.
 func (a *API) inspectSpeaker(r *http.Request) (rest.Reply, error) {
 	host := mux.Vars(r)["key"]
-	if err := a.ledger.View(func(reader ledger.Reader) error {
-		if !master.Exists(reader, "Bgp", host) {
-			return objects.NotFound("Bgp")
-		}
-		return nil
-	}); err != nil {
+	if err := a.mustExist("Bgp", host); err != nil {
 		return rest.Reply{}, err
 	}
 	oper, err := a.bgpOper(r.Context(), host)

@@ -34,12 +34,7 @@ type nodeCounters struct {
 // rest is answered all the same.
 func (a *API) counters(r *http.Request) (rest.Reply, error) {
 	policy := mux.Vars(r)["key"]
-	if err := a.ledger.View(func(reader ledger.Reader) error {
-		if !master.Exists(reader, "policy", policy) {
-			return objects.NotFound("policy")
-		}
-		return nil
-	}); err != nil {
+	if err := a.mustExist("policy", policy); err != nil {
 		return rest.Reply{}, err
 	}
 	all, err := a.tally(r.Context(), url.Values{"kind": {"rule"}})
@@ -53,6 +48,16 @@ func (a *API) counters(r *http.Request) (rest.Reply, error) {
 		}
 	}
 	return rest.Reply{Body: sum}, nil
+}
+
+// mustExist returns an error of kind NotFound unless the object is there, before nodes are asked about it.
+func (a *API) mustExist(kind, key string) error {
+	return a.ledger.View(func(reader ledger.Reader) error {
+		if !master.Exists(reader, kind, key) {
+			return objects.NotFound(kind)
+		}
+		return nil
+	})
 }
 
 // serviceCounters adds to a service's state what its providers
