@@ -186,6 +186,26 @@ func (c *Cluster) start(n *testbed.Node, name string, args ...string) (*testbed.
 	return p, err
 }
 
+// Ended returns the node and name of each daemon that has ended, of those that this process has started.
+func (c *Cluster) Ended() (ended []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, p := range c.processes {
+		if p.Exited() {
+			ended = append(ended, name)
+		}
+	}
+	for _, n := range c.Nodes {
+		for _, p := range []*testbed.Process{n.Netmaster(), n.Netplugin()} {
+			if p != nil && p.Exited() {
+				ended = append(ended, n.Name+"/"+p.Name)
+			}
+		}
+	}
+	slices.Sort(ended)
+	return ended
+}
+
 // control returns the node of the control plane.
 func (c *Cluster) control() *testbed.Node { return c.Nodes[0] }
 

@@ -26,20 +26,20 @@ func (c *Cluster) startControl(ctx context.Context) error {
 		return err
 	}
 	n := c.control()
-	if _, err := n.Start("kubernetes-etcd", "etcd", "--data-dir", c.file("etcd"), "--unsafe-no-fsync",
+	if _, err := c.start(n, "kubernetes-etcd", "etcd", "--data-dir", c.file("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", storeURL, "--advertise-client-urls", storeURL, "--listen-peer-urls", "http://127.0.0.1:23800"); err != nil {
 		return err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	if _, err := n.Start("kube-controller-manager", c.tool("kube-controller-manager"),
+	if _, err := c.start(n, "kube-controller-manager", c.tool("kube-controller-manager"),
 		"--kubeconfig", c.file("admin.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1",
 		"--service-account-private-key-file", c.file("server.key"), "--root-ca-file", c.authority(),
 		"--use-service-account-credentials=false"); err != nil {
 		return err
 	}
-	if _, err := n.Start("kube-scheduler", c.tool("kube-scheduler"), "--kubeconfig", c.file("admin.kubeconfig"),
+	if _, err := c.start(n, "kube-scheduler", c.tool("kube-scheduler"), "--kubeconfig", c.file("admin.kubeconfig"),
 		"--leader-elect=false", "--bind-address=127.0.0.1"); err != nil {
 		return err
 	}

@@ -4,11 +4,13 @@ package suite
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/k8s/clustertest"
@@ -87,9 +89,15 @@ func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 		t.Run(p.name, func(t *testing.T) {
 			limit, err := limitOf(t)
 			if err != nil {
+				failed = append(failed, fmt.Sprintf("%s: %s", p.name, err))
 				t.Fatal(err)
 			}
 			specs, err := runUpstream(t.Context(), c, p, limit, filepath.Join(t.TempDir(), "report.json"))
+			defer func() {
+				if t.Failed() {
+					failed = append(failed, standing(c))
+				}
+			}()
 			if err != nil {
 				failed = append(failed, fmt.Sprintf("%s: %.1000s", p.name, err))
 				t.Fatal(err)
@@ -111,4 +119,12 @@ func runParts(t *testing.T, of cluster.Config, parts []part) *cluster.Cluster {
 		})
 	}
 	return c
+}
+
+// standing describes the cluster after a part that failed.
+func standing(c *cluster.Cluster) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	nodes, err := c.Kubectl(ctx, "get", "nodes")
+	return fmt.Sprintf("daemons that have ended: %q\n%s%v", c.Ended(), nodes, err)
 }
