@@ -9,8 +9,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// holderAge is how long the holder of the lock is cached.
-const holderAge = time.Second
+const (
+	// holderAge is how long the holder of the lock is cached.
+	holderAge = time.Second
+	// lookupTime is how long a request to a known leader waits for the store to name it again.
+	lookupTime = 500 * time.Millisecond
+)
 
 // holderReader reads the holder of a lock.
 type holderReader interface {
@@ -21,9 +25,10 @@ type holderReader interface {
 type lookup struct {
 	store holderReader
 
-	mu    sync.Mutex
-	known string
-	until time.Time
+	mu      sync.Mutex
+	known   string
+	until   time.Time // the store has named it so recently
+	assumed time.Time // until then requests go to it without asking the store, which did not answer
 }
 
 // address returns the leader's address, as read at most holderAge ago.
@@ -47,9 +52,36 @@ func (l *lookup) address(ctx context.Context) (string, error) {
 	return holder, nil
 }
 
+// probable returns the leader to ask, which is the last one known while the store does not answer soon, as when the
+// member of this machine starts again. That does no harm: one that does not lead any more says so or does not answer,
+// and is forgotten.
+func (l *lookup) probable(ctx context.Context) (string, error) {
+	l.mu.Lock()
+	last, assumed := l.known, time.Now().Before(l.assumed)
+	l.mu.Unlock()
+	switch {
+	case last == "":
+		return l.address(ctx)
+	case assumed:
+		return last, nil
+	}
+	soon, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	leader, err := l.address(soon)
+	if !fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+		return leader, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == last {
+		l.assumed = time.Now().Add(holderAge)
+	}
+	return last, nil
+}
+
 // forget drops the cached address.
 func (l *lookup) forget() {
 	l.mu.Lock()
-	l.known = ""
+	l.known, l.assumed = "", time.Time{}
 	l.mu.Unlock()
 }

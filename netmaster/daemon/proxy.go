@@ -158,7 +158,7 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // try sends the request once; again reports whether another attempt is harmless and may help.
 func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err error) {
-	leader, err := a.leader.address(r.Context())
+	leader, err := a.leader.probable(r.Context())
 	if err != nil {
 		return nil, true, err
 	}
