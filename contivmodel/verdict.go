@@ -23,6 +23,6 @@ type Verdict struct {
 type Judgement struct {
 	Of      string `json:"of"` // packets, of rules between groups; egress, ingress
 	Allowed bool   `json:"allowed"`
-	Tier    string `json:"tier"`           // that has decided; "none": no tier has a rule for it
+	Tier    string `json:"tier"`           // that has decided; "none": no tier has a rule for it; "pod not known": it was deleted, or is new
 	Rule    string `json:"rule,omitempty"` // or policy; none: because no rule allows it
 }

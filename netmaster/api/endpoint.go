@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -62,7 +63,8 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 }
 
 // lookupEndpoint prefers an exact match, then a prefix, then a substring. The match must be the only one of its
-// class among the endpoints that the caller sees.
+// class among the endpoints that the caller sees. Of several of one pod's name, the one whose pod Kubernetes has is
+// meant: a pod that was deleted by force has its endpoint until its node has ended it.
 func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text string) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	classes := []func(name, text string) bool{
@@ -100,19 +102,66 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 		}
 		return true
 	})
-	for _, keys := range found {
-		if len(keys) == 1 {
-			return ledger.Read[mastercfg.CfgEndpointState](r, keys[0])
+	for i, keys := range found {
+		if len(keys) == 0 {
+			continue
 		}
-		if len(keys) > 1 {
-			e := fault.New(fault.Conflict, "endpoint %s is ambiguous, %d endpoints match", text, len(keys))
-			for _, key := range keys[:min(len(keys), 10)] {
-				e = e.WithDetails("endpoint " + strings.TrimPrefix(key, mastercfg.EndpointPrefix))
+		matches, err := readEndpoints(r, keys)
+		if err != nil {
+			return none, err
+		}
+		if i == 0 && len(matches) > 1 && ofOneName(matches) {
+			if matches, err = preferPodsThatAre(r, matches); err != nil {
+				return none, err
 			}
-			return none, e
 		}
+		if len(matches) == 1 {
+			return matches[0], nil
+		}
+		e := fault.New(fault.Conflict, "endpoint %s is ambiguous, %d endpoints match", text, len(matches))
+		for _, ep := range matches[:min(len(matches), 10)] {
+			e = e.WithDetails(fmt.Sprintf("endpoint %s on node %s, addresses %s", ep.ID, ep.HomingHost,
+				strings.Trim(ep.IPAddress+", "+ep.IPv6Address, ", ")))
+		}
+		return none, e
 	}
 	return none, objects.NotFound("endpoint")
+}
+
+func readEndpoints(r ledger.Reader, keys []string) (all []mastercfg.CfgEndpointState, err error) {
+	for _, key := range keys {
+		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ep)
+	}
+	return all, nil
+}
+
+// ofOneName reports whether endpoints are of pods of one namespace and name.
+func ofOneName(all []mastercfg.CfgEndpointState) bool {
+	first := all[0]
+	return !slices.ContainsFunc(all, func(ep mastercfg.CfgEndpointState) bool {
+		return ep.PodUID == "" || ep.PodNamespace != first.PodNamespace || ep.EPCommonName != first.EPCommonName
+	})
+}
+
+// preferPodsThatAre returns the endpoints whose pod Kubernetes has on their node, or all if there is none.
+func preferPodsThatAre(r ledger.Reader, all []mastercfg.CfgEndpointState) ([]mastercfg.CfgEndpointState, error) {
+	var are []mastercfg.CfgEndpointState
+	for _, ep := range all {
+		switch _, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(ep.HomingHost, ep.PodUID)); {
+		case err == nil:
+			are = append(are, ep)
+		case !fault.Is(err, fault.NotFound):
+			return nil, err
+		}
+	}
+	if len(are) == 0 {
+		return all, nil
+	}
+	return are, nil
 }
 
 // lookupOneOf is lookupEndpoint for a request with several names: a refusal has the one that is not found.

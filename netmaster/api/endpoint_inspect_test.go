@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func TestEndpointsAreFoundByNameThenPrefixThenPart(t *testing.T) {
@@ -98,6 +99,44 @@ func TestPodsAreFoundByNamespaceAndName(t *testing.T) {
 	}
 	b.refused("GET", "inspect/endpoints/web-0", "", "endpoint web-0 is ambiguous, 3 endpoints match", 409, "conflict")
 	b.refused("GET", "inspect/endpoints/shop:web-1", "", "endpoint not found", 404, "not-found")
+}
+
+func TestOfTwoPodsWithOneNameTheOneThatKubernetesHasIsMeant(t *testing.T) {
+	b := withGroup(t)
+	create := func(id, host, uid string) {
+		b.plan(func(tx *ledger.Tx) error {
+			return ledger.Write(tx, mastercfg.K8sPodKey(host, uid), mastercfg.K8sPod{Namespace: "shop", Name: "db-0", UID: uid, Tenant: "blue", Network: "web"})
+		})
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
+			TenantName: "blue", NetworkName: "web", EPCommonName: "db-0", PodNamespace: "shop", PodUID: uid,
+			ConfigEP: mastercfg.ConfigEP{Container: id, Host: host},
+		})
+	}
+	gone := func(host, uid string) {
+		b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.K8sPodKey(host, uid)); return nil })
+	}
+	create("c1", "h1", "u1")
+	create("c2", "h2", "u2")
+	_, answer, _ := b.do("GET", "inspect/endpoints/shop:db-0", "", "Accept", fault.ProblemType)
+	var said fault.Problem
+	if err := json.Unmarshal([]byte(answer), &said); err != nil {
+		t.Fatal(err)
+	}
+	b.same("details", said.Details, []string{
+		"endpoint web.blue-c1 on node h1, addresses 10.7.0.1, 2001:db8::2", "endpoint web.blue-c2 on node h2, addresses 10.7.0.2, 2001:db8::3",
+	})
+	gone("h1", "u1") // deleted by force while its node is away
+	for _, text := range []string{"shop:db-0", "db-0"} {
+		var got contivmodel.EndpointInspect
+		if err := json.Unmarshal([]byte(b.ok("GET", "inspect/endpoints/"+text, "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Oper.EndpointID != "c2" {
+			t.Errorf("%s: %s of node %s", text, got.Oper.EndpointID, got.Oper.HomingHost)
+		}
+	}
+	gone("h2", "u2")
+	b.refused("GET", "inspect/endpoints/shop:db-0", "", "endpoint shop:db-0 is ambiguous, 2 endpoints match", 409, "conflict")
 }
 
 func TestInspectShowsWhatIs(t *testing.T) {

@@ -21,7 +21,10 @@ import (
 const verdictPath = "/api/v1/verdict"
 
 // tierNames are the names of the tiers in answers.
-var tierNames = map[int]string{tiers.OfGroups: "groups, final", tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
+var tierNames = map[int]string{
+	tiers.OfGroups: "groups, final", tiers.None: "none", tiers.Unknown: "pod not known",
+	0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline",
+}
 
 // verdict answers whether an endpoint may open a connection to another, and which rules decide.
 func (a *API) verdict(r *http.Request) (rest.Reply, error) {

@@ -53,7 +53,7 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 		}
 	}
 	tcp := "protocol=tcp&port=80"
-	says("pods of whom nothing is known are isolated", tcp, "false; packets true none; egress false NetworkPolicy")
+	says("pods of whom nothing is known are isolated", tcp, "false; packets true none; egress false pod not known")
 	pod := func(name, uid string, class uint16) map[string]any {
 		return map[string]any{mastercfg.K8sPodKey("h1", uid): mastercfg.K8sPod{Namespace: "shop", Name: name, UID: uid, Class: class, Classed: true}}
 	}

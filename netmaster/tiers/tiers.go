@@ -49,6 +49,7 @@ type Decision struct {
 const (
 	None     = -1 // no tier has a rule for it: allowed
 	OfGroups = -2 // a rule of the group allows it, and ends the evaluation
+	Unknown  = -3 // the class of the pod is not known, so no rule can match it: denied
 )
 
 // isolating is the tier whose policies isolate.
@@ -80,6 +81,8 @@ func (s State) decide(subject, peer End, out bool, c Connection) Decision {
 		switch {
 		case found && rule.Verdict != "pass":
 			return Decision{rule.Verdict == "accept", tier, policy}
+		case !found && tier == isolating && !subject.Classed:
+			return Decision{false, Unknown, ""}
 		case !found && tier == isolating && isolates:
 			return Decision{false, tier, ""}
 		}
