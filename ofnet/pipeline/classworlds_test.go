@@ -109,8 +109,8 @@ func (w *world) someClasses() []uint16 {
 	return slices.Compact(some)
 }
 
-// firstPackets returns first packets of connections between endpoints, which would arrive without rules. What is flooded
-// or leaves the cluster is not among them.
+// firstPackets returns first packets of connections between endpoints, which would arrive without rules, and floods.
+// What leaves the cluster by its receiver's address is not among them.
 func (w *world) firstPackets(count int) (all []probeFrame) {
 	for tries := 0; len(all) < count && tries < 100*count; tries++ {
 		p := probeFrame{from: w.rand.IntN(len(w.endpoints)), to: pick(w.rand, pick(w.rand, w.endpoints...).addresses()...), syn: true}
@@ -120,11 +120,28 @@ func (w *world) firstPackets(count int) (all []probeFrame) {
 			p.src, p.dst = firstPort+w.ports, pick(w.rand, servedPorts...)
 		}
 		p.size = len(p.header())
-		if p.sender.IsValid() && w.address(&p) && w.arrives(p) {
+		floods := !w.routes() && chance(w.rand, 40)
+		if floods {
+			w.flood(&p)
+		}
+		if p.sender.IsValid() && w.address(&p) && (floods && len(w.without(p, p.frame).must) > 0 || w.arrives(p)) {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// flood addresses a packet to everybody, also one with the address of an endpoint. What has no receiver's MAC is flooded
+// as well, in tunnels.
+func (w *world) flood(p *probeFrame) {
+	groups := []netip.Addr{addr("255.255.255.255"), addr("224.0.0.251")}
+	if p.to.Is6() {
+		groups = []netip.Addr{addr("ff02::fb"), addr("ff05::2")}
+	}
+	p.to = pick(w.rand, p.to, pick(w.rand, groups...))
+	if p.toAll = broadcast; w.encap == VXLAN && chance(w.rand, 30) {
+		p.toAll = mac{2, 2, 10, 1, 99, 99}
+	}
 }
 
 // arrives reports whether a packet would arrive without rules, at the endpoint with its address only.

@@ -15,6 +15,7 @@ type probeFrame struct {
 	from       int // wire
 	to         netip.Addr
 	toMAC      mac
+	toAll      mac   // instead of the MAC at the address, if it is set
 	protocol   uint8 // 0: an ARP request
 	src, dst   uint16
 	syn, ack   bool
@@ -157,6 +158,9 @@ func (w *world) address(p *probeFrame) bool {
 		if p.toMAC = w.macOf(in, p.to); w.isService(e.VRF, p.to) || w.isGateway(p.to) {
 			p.toMAC = AnycastMAC
 		}
+	}
+	if p.toAll != (mac{}) {
+		p.toMAC = p.toAll
 	}
 	p.viaGateway = p.toMAC == AnycastMAC
 	w.sent++

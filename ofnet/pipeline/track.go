@@ -236,13 +236,13 @@ func (tracking) epoch(w *Wants, e Epoch) {
 	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
 		invalid := func(flags openflow.FieldMatch) flowBuilder {
-			return at(tableKnown, priorityExcept, f.is(), openflow.IPProto(openflow.ProtoTCP), tracked(openflow.CTInv), mark, flags)
+			return at(tableKnown, priorityExcept, f.is(), openflow.IPProto(openflow.ProtoTCP), tracked(openflow.CTInv), mark, regFlooded.is(0), flags)
 		}
 		w.flow(
 			invalid(openflow.TCPFlags(0, openflow.TCPSyn)).admitted(),
 			invalid(openflow.TCPFlags(accepts, accepts)).do(forget).admitted(),
-			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
-			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
+			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark, regFlooded.is(0)).admitted(),
+			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark, regFlooded.is(0)).admitted(),
 			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
 				do(admit(set(mark))).end(),
 			at(tableAdmit, priorityVisit, append(enteredWhole(f), regEpoch.is(e.short()))...).do(admitAside(set(mark))).admitted())
