@@ -38,6 +38,9 @@ import (
 // tracker: it would reassemble fragments of the copies for several receivers, and so deliver a first fragment
 // to a receiver whose rules deny it. They are dropped if tiers apply to sender or receiver.
 //
+// All copies of a flooded packet are one connection to the tracker, perhaps one with an endpoint whose address the
+// packet has. So each is evaluated, whatever the tracker knows, and admits nothing that follows.
+//
 // Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The
 // datapath has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules change,
 // so an old first pass may be followed by a new last one. Therefore a packet carries the epoch of its first
@@ -243,7 +246,7 @@ func (tracking) epoch(w *Wants, e Epoch) {
 			invalid(openflow.TCPFlags(accepts, accepts)).do(forget).admitted(),
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark, regFlooded.is(0)).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark, regFlooded.is(0)).admitted(),
-			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
+			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short()), regFlooded.is(0)).
 				do(admit(set(mark))).end(),
 			at(tableAdmit, priorityVisit, append(enteredWhole(f), regEpoch.is(e.short()))...).do(admitAside(set(mark))).admitted())
 	}
