@@ -312,9 +312,8 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !known {
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
 	}
-	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool {
-		return c.tiers.here.have(class) || rule.Out && c.mode.Bridged() && c.tiers.far.have(class)
-	}) {
+	floods := rule.Out && c.mode.Bridged()
+	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool { return c.tiers.here.have(class) || floods && c.tiers.far.have(class) }) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
 	open, over := c.addressesFor(id)
