@@ -261,6 +261,7 @@ func admit(more ...openflow.Action) openflow.CT {
 // userspace datapath drops a packet that recirculates a seventh time. Such a packet of an endpoint of another
 // tenant (visit.go) has recirculated six times by now: looked up and admitted in the zone of that tenant;
 // looked up, given a provider by a group and committed in that of the service; and looked up here.
+// Of a slowed endpoint (slowed.go) it has recirculated for a hash before all that, which the group uses.
 func enteredWhole(f family) openflow.Match {
 	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
 }
