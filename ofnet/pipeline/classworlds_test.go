@@ -140,7 +140,7 @@ func (w *world) flood(p *probeFrame) {
 	}
 	p.to = pick(w.rand, p.to, pick(w.rand, groups...))
 	if p.toAll = broadcast; w.encap == VXLAN && chance(w.rand, 30) {
-		p.toAll = mac{2, 2, 10, 1, 99, 99}
+		p.toAll = nobodysMAC
 	}
 }
 

@@ -90,6 +90,9 @@ func (w *world) begins(p *probeFrame) bool {
 // admits reports whether the isolation of sender and receiver lets a packet pass, each by the final rules of its
 // own group, or the tiers' rules for its class.
 func (w *world) admits(p probeFrame, to int) bool {
+	if p.begun != nil {
+		p, to = *p.begun, p.from
+	}
 	if len(w.tierRules) > 0 {
 		return w.lawless || w.tiersAdmit(&p, to, true) && w.tiersAdmit(&p, to, false)
 	}

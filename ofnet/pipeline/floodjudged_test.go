@@ -52,10 +52,9 @@ func TestFloodedPacketsOfAKnownConnectionAreJudgedForTheirReceivers(t *testing.T
 		if sender.receive(soon, carrying(answered)) == nil {
 			t.Fatalf("%s: no answer arrives", s.name)
 		}
-		unknown := mac{2, 2, 10, 1, 99, 99}
 		flooded, failed := fmt.Sprint("flooded ", i, "."), fmt.Sprint("failed ", i, ".")
-		sender.send(datagram(unknown, flooded))
-		sender.send(unreachable(unknown, lan1, lan2, answer[14:42], failed))
+		sender.send(datagram(nobodysMAC, flooded))
+		sender.send(unreachable(nobodysMAC, lan1, lan2, answer[14:42], failed))
 		want := map[string]int{}
 		for w, is := range receivers {
 			copies := map[string]int{flooded: 1, failed: 1}
@@ -122,7 +121,7 @@ func TestACopyForOneReceiverDoesNotAdmitAConnectionWithAnother(t *testing.T) {
 			receiver := c.pod(to).wire()
 			datagram := func(at mac, text string) []byte { return udpFrame(at, lan1.MAC, to.IPv4, lan1.IPv4, text) }
 			flooded, direct := fmt.Sprintf("flooded %d to %s.", i, to.ID), fmt.Sprintf("direct %d to %s.", i, to.ID)
-			sender.send(datagram(mac{2, 2, 10, 1, 99, 99}, flooded))
+			sender.send(datagram(nobodysMAC, flooded))
 			for _, w := range witnesses {
 				if w.receive(soon, carrying(flooded)) == nil {
 					t.Fatalf("%s does not get %q", w.pod.ID, flooded)
