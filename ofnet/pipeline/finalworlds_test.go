@@ -51,6 +51,9 @@ func (w *world) isolated() (probes []probeFrame) {
 		w.endpoints[i].Tiers = w.endpoints[i].Tiers&^isolating | pick(w.rand, 0, JudgesOut, JudgesOut|IsolatesOut, JudgesIn|IsolatesIn, JudgesIn|IsolatesIn|JudgesOut)
 	}
 	for _, p := range w.ruledProbes(underThem) {
+		if !w.routes() && chance(w.rand, 30) {
+			p = w.floodOf(p)
+		}
 		if w.begins(&p) {
 			probes = append(probes, p)
 		}

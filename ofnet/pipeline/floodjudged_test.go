@@ -3,10 +3,8 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"testing"
 
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -54,7 +52,7 @@ func TestFloodedPacketsOfAKnownConnectionAreJudgedForTheirReceivers(t *testing.T
 		}
 		flooded, failed := fmt.Sprint("flooded ", i, "."), fmt.Sprint("failed ", i, ".")
 		sender.send(datagram(nobodysMAC, flooded))
-		sender.send(unreachable(nobodysMAC, lan1, lan2, answer[14:42], failed))
+		sender.send(icmpError(nobodysMAC, lan1.MAC, lan2.IPv4, lan1.IPv4, answer[14:42], failed))
 		want := map[string]int{}
 		for w, is := range receivers {
 			copies := map[string]int{flooded: 1, failed: 1}
@@ -142,18 +140,6 @@ func TestACopyForOneReceiverDoesNotAdmitAConnectionWithAnother(t *testing.T) {
 			}
 		}
 	}
-}
-
-// unreachable returns an ICMP error with a text behind the packet that it quotes.
-func unreachable(dst mac, from, to Endpoint, quoted []byte, text string) []byte {
-	icmp := slices.Concat([]byte{3, 3, 0, 0, 0, 0, 0, 0}, quoted, []byte(text))
-	sum := checksum(slices.Clone(icmp))
-	icmp[2], icmp[3] = byte(sum>>8), byte(sum)
-	header := []byte{0x45, 0, 0, byte(20 + len(icmp)), 0, 0, 0, 0, 64, openflow.ProtoICMP, 0, 0}
-	header = append(append(header, from.IPv4.AsSlice()...), to.IPv4.AsSlice()...)
-	sum = checksum(slices.Clone(header))
-	header[10], header[11] = byte(sum>>8), byte(sum)
-	return ethernet(dst, from.MAC, openflow.EthTypeIPv4, header, icmp)
 }
 
 // texts returns which of some texts arrive, in their order, until a fence that follows them does.
