@@ -119,7 +119,9 @@ func (w *world) firstPackets(count int) (all []probeFrame) {
 			w.ports++
 			p.src, p.dst = firstPort+w.ports, pick(w.rand, servedPorts...)
 		}
-		p.size = len(p.header())
+		if p.size = len(p.header()); p.protocol != openflow.ProtoTCP && chance(w.rand, 10) {
+			p.size = 2 * probeMTU
+		}
 		floods := !w.routes() && chance(w.rand, 40)
 		if floods {
 			w.flood(&p)
@@ -151,6 +153,12 @@ func (w *world) arrives(p probeFrame) bool {
 		return len(at) == 1 && wire < plugs && w.endpoints[wire].has(p.to)
 	}
 	return false
+}
+
+// areCopiesOfFragments reports whether a packet reaches the switch in fragments and is flooded: the connection tracker
+// would mix those of several receivers.
+func (p probeFrame) areCopiesOfFragments() bool {
+	return p.toAll != (mac{}) && len(p.frame) > 14+probeMTU
 }
 
 // tiersAdmit returns the verdict of the tiers about a connection's first packet in one direction.

@@ -96,6 +96,13 @@ func (w *world) admits(p probeFrame, to int) bool {
 	if p.begun != nil {
 		p, to = *p.begun, p.from
 	}
+	if !w.lawless && p.areCopiesOfFragments() {
+		of := judgement // on the sender's node nothing distinguishes the directions
+		if to < plugs && to%3 != p.from%3 {
+			of = JudgesOut | IsolatesOut
+		}
+		return !w.isolates(p.from, of) && !w.isolates(to, judgement)
+	}
 	if len(w.tierRules) > 0 {
 		return w.lawless || w.tiersAdmit(&p, to, true) && w.tiersAdmit(&p, to, false)
 	}

@@ -60,7 +60,7 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 				if i%3 == 0 && !t.Failed() {
 					c.judgedByClasses(t, made(), m)
 				}
-				if i%3 == 1 && !t.Failed() {
+				if (i%3 == 1 || *theWorld != 0) && !t.Failed() {
 					c.judgedAnew(t, made(), m)
 				}
 				if t.Failed() {
