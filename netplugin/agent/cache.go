@@ -330,6 +330,7 @@ func (c *cache) setMode(mode pipeline.Mode) {
 	for tenant := range c.kube.servicesOf {
 		c.markKubeServices(tenant)
 	}
+	c.markFarRules()
 }
 
 // globalKnown reports whether netmaster has ever configured this cluster.

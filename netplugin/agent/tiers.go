@@ -16,17 +16,17 @@ import (
 // tiers has the compiled form of Kubernetes policies: classes of pods, rules between classes, and the epoch.
 // The class of a pod is in the pod's record, which may arrive before its endpoint or after it.
 //
-// The switch has the rules whose subject is a class with an endpoint on this node. If the last endpoint of a
-// class here changes to another class, the rules of the old class stay until the next epoch but one: until the
+// The switch has the rules whose subject is a class with an endpoint on this node. In bridged networks it has the
+// rules for the egress of all other endpoints as well, as it judges what these flood. If the last endpoint of a
+// class changes to another class, the rules of the old class stay until the next epoch but one: until the
 // switch has revalidated the flows of its datapath, some of them still classify by the old class. Without a
 // rule for that class, connections would pass that both classes deny.
 type tiers struct {
 	podClasses map[string]podClass       // by podID, of all nodes
 	podsOf     index                     // the same -> endpoints
 	judges     map[uint16]pipeline.Tiers // what the tiers evaluate for a class with a record
-	classOf    map[string]uint16         // endpoints of this node with a class
-	classes    map[uint16]int            // number of these endpoints by class
-	lately     map[uint16]int            // classes that endpoints of this node have left -> value of epochs then
+	classOf    map[string]classHolder    // endpoints with a class
+	here, far  classes                   // of the endpoints of this node, and of all others
 	policyOf   map[string][]string       // policy -> rules
 	rules      map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules with it as subject
@@ -34,6 +34,24 @@ type tiers struct {
 	numbers    ruleNumbers
 	epoch      uint32 // 0: none
 	epochs     int    // number of epochs so far
+}
+
+// classHolder is an endpoint's class, and whether the endpoint is on another node.
+type classHolder struct {
+	class uint16
+	far   bool
+}
+
+// classes are the classes of some endpoints.
+type classes struct {
+	held   map[uint16]int // number of endpoints by class
+	lately map[uint16]int // classes that endpoints have left -> value of epochs then
+}
+
+// have reports whether an endpoint has the class, or flows of the datapath may still use it.
+func (s classes) have(class uint16) bool {
+	_, lately := s.lately[class]
+	return lately || s.held[class] > 0
 }
 
 // podClass is the class in a pod's record.
@@ -45,7 +63,8 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{
 		podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers),
-		classOf: make(map[string]uint16), classes: make(map[uint16]int), lately: make(map[uint16]int),
+		classOf: make(map[string]classHolder),
+		here:    classes{make(map[uint16]int), make(map[uint16]int)}, far: classes{make(map[uint16]int), make(map[uint16]int)},
 		policyOf: make(map[string][]string), rules: make(map[string]pipeline.TierRule),
 		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers(),
 	}
@@ -97,44 +116,54 @@ func (c *cache) setPodClass(pod string, now podClass) {
 }
 
 // settleClass updates the numbers of endpoints by class. It marks the
-// rules of a class that appears on this node or disappears from it.
+// rules of a class that appears on this node or disappears from it, in bridged networks also on other nodes.
 func (c *cache) settleClass(id string) {
-	var class uint16
-	if e := c.endpoints[id]; e.host == c.host {
-		class, _ = c.tiers.tiersOf(e)
-	}
-	before := c.tiers.classOf[id]
-	if before == class {
+	e := c.endpoints[id]
+	class, _ := c.tiers.tiersOf(e)
+	before, now := c.tiers.classOf[id], classHolder{class, class != 0 && e.host != c.host}
+	if before == now {
 		return
 	}
-	if before != 0 && c.knows(id) {
-		c.tiers.lately[before] = c.tiers.epochs
+	if before.class != 0 && c.knows(id) {
+		c.tiers.on(before).lately[before.class] = c.tiers.epochs
 	}
-	c.tiers.classOf[id] = class
+	c.tiers.classOf[id] = now
 	if class == 0 {
 		delete(c.tiers.classOf, id)
 	}
-	for number, step := range map[uint16]int{before: -1, class: 1} {
-		if number == 0 {
+	for held, step := range map[classHolder]int{before: -1, now: 1} {
+		if held.class == 0 {
 			continue
 		}
-		had := c.tiers.classes[number] > 0
-		if c.tiers.classes[number] += step; c.tiers.classes[number] == 0 {
-			delete(c.tiers.classes, number)
+		count := c.tiers.on(held).held
+		had := count[held.class] > 0
+		if count[held.class] += step; count[held.class] == 0 {
+			delete(count, held.class)
 		}
-		changed := had != (c.tiers.classes[number] > 0)
-		for rule := range c.tiers.about[number] {
-			if changed || c.tiers.mayBeAboutNodes(rule) { // the endpoint may belong to a tenant that is new to the class
+		changed := had != (count[held.class] > 0)
+		for rule := range c.tiers.about[held.class] {
+			if c.concerns(held) && (changed || c.tiers.mayBeAboutNodes(rule)) { // the endpoint may belong to a tenant that is new to the class
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
 	}
 }
 
+// on returns the classes of the endpoints of this node, or of all others.
+func (t *tiers) on(h classHolder) classes {
+	if h.far {
+		return t.far
+	}
+	return t.here
+}
+
+// concerns reports whether this node judges what an endpoint sends or gets.
+func (c *cache) concerns(h classHolder) bool { return !h.far || c.mode.Bridged() }
+
 // rulesAbout returns the rules that have an endpoint of this node as subject.
 func (t *tiers) rulesAbout(endpoint string) []pipeline.Key {
 	var keys []pipeline.Key
-	for id := range t.about[t.classOf[endpoint]] {
+	for id := range t.about[t.classOf[endpoint].class] {
 		keys = append(keys, pipeline.Key{Kind: pipeline.KindTierRule, ID: id})
 	}
 	return keys
@@ -169,11 +198,20 @@ func (c *cache) removeClass(id string) {
 	}
 }
 
-// markClass marks the endpoints of this node with a class.
+// markClass marks the endpoints with a class that this node judges.
 func (c *cache) markClass(number uint16) {
-	for id, class := range c.tiers.classOf {
-		if class == number {
+	for id, held := range c.tiers.classOf {
+		if held.class == number && c.concerns(held) {
 			c.mark(pipeline.KindEndpoint, id)
+		}
+	}
+}
+
+// markFarRules marks the rules about endpoints of other nodes.
+func (c *cache) markFarRules() {
+	for class := range c.tiers.far.held {
+		for rule := range c.tiers.about[class] {
+			c.mark(pipeline.KindTierRule, rule)
 		}
 	}
 }
@@ -274,18 +312,13 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !known {
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
 	}
-	if !slices.ContainsFunc(rule.Subjects, c.tiers.isHere) {
+	floods := rule.Out && c.mode.Bridged()
+	if !slices.ContainsFunc(rule.Subjects, func(class uint16) bool { return c.tiers.here.have(class) || floods && c.tiers.far.have(class) }) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
 	open, over := c.addressesFor(id)
 	rule.Nets, rule.Begun = slices.Concat(rule.Nets, open, c.infraAddressesOfNodes(rule)), over
 	return rule, nil
-}
-
-// isHere reports whether an endpoint of this node has the class, or flows of the datapath may still use it.
-func (t *tiers) isHere(class uint16) bool {
-	_, lately := t.lately[class]
-	return lately || t.classes[class] > 0
 }
 
 func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
@@ -303,11 +336,13 @@ func (c *cache) setEpoch(number uint32) {
 	if number != c.tiers.epoch {
 		c.tiers.epochs++
 	}
-	for class, then := range c.tiers.lately {
-		if c.tiers.epochs > then+1 { // the next epoch is that of the change itself
-			delete(c.tiers.lately, class)
-			for rule := range c.tiers.about[class] {
-				c.mark(pipeline.KindTierRule, rule)
+	for _, lately := range []map[uint16]int{c.tiers.here.lately, c.tiers.far.lately} {
+		for class, then := range lately {
+			if c.tiers.epochs > then+1 { // the next epoch is that of the change itself
+				delete(lately, class)
+				for rule := range c.tiers.about[class] {
+					c.mark(pipeline.KindTierRule, rule)
+				}
 			}
 		}
 	}

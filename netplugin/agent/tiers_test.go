@@ -98,6 +98,32 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
+// In bridged networks a node judges what the endpoints of other nodes flood, so it has the rules for their egress.
+func TestRulesForTheEgressOfAllAreWhereNetworksAreBridged(t *testing.T) {
+	const id, out, in = "web.blue-2", "tier rule clusternetworkpolicy/p#0", "tier rule clusternetworkpolicy/p#1"
+	n := blueHere(t)
+	n.step()
+	pod := mastercfg.K8sPodKey("node2", "u2")
+	n.put(mastercfg.K8sClassKey(7), `{"judgesOut":true}`)
+	n.put(mastercfg.K8sClassKey(8), `{"judgesOut":true}`)
+	n.put(mastercfg.K8sPolicyPrefix+"clusternetworkpolicy/p",
+		`{"spec":"a","rules":[{"verdict":"deny","out":true,"subjects":[7],"peers":[9]},{"verdict":"deny","subjects":[7],"peers":[9]}]}`)
+	n.put(mastercfg.K8sEpochKey, `{"number":3}`)
+	n.put(pod, `{"uid":"u2","class":7,"classed":true}`)
+	n.put(epKey(id), podEndpoint("web.blue", "node2", "10.1.0.3", "u2")).expect("routed", "+endpoint "+id, "+epoch tiers")
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge"}`).
+		expect("bridged", "+network web.blue", "+endpoint web.blue-1", "+endpoint "+id, "+flood set web.blue", "+"+out)
+	n.put(mastercfg.K8sClassKey(7), `{"judgesOut":true,"isolatesOut":true}`).expect("policies isolate it", "+endpoint "+id)
+	n.put(pod, `{"uid":"u2","class":8,"classed":true}`).expect("of another class", "+endpoint "+id)
+	n.put(mastercfg.K8sEpochKey, `{"number":4}`).expect("the epoch of the change", "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":5}`).expect("one more", "-"+out, "+epoch tiers")
+	n.put(pod, `{"uid":"u2","class":7,"classed":true}`).expect("of its class again", "+endpoint "+id, "+"+out)
+	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.3", "u2")).expect("it moves here, without its record", "+endpoint "+id, "+flood set web.blue")
+	n.put(mastercfg.K8sPodKey("node1", "u2"), `{"uid":"u2","class":7,"classed":true}`).expect("and its record", "+endpoint "+id, "+"+in)
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`).
+		expect("routed again", "-flood set web.blue", "+network web.blue", "+endpoint web.blue-1", "+endpoint "+id)
+}
+
 // A denying rule for any pod has "any peer" for agents of earlier versions: to this one that means pods.
 func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
 	for verdict, anyPeer := range map[string]bool{"deny": true, "accept": false} {

@@ -109,8 +109,8 @@ func (w *world) someClasses() []uint16 {
 	return slices.Compact(some)
 }
 
-// firstPackets returns first packets of connections between endpoints, which would arrive without rules. What is flooded
-// or leaves the cluster is not among them.
+// firstPackets returns first packets of connections between endpoints, which would arrive without rules, and floods.
+// What leaves the cluster by its receiver's address is not among them.
 func (w *world) firstPackets(count int) (all []probeFrame) {
 	for tries := 0; len(all) < count && tries < 100*count; tries++ {
 		p := probeFrame{from: w.rand.IntN(len(w.endpoints)), to: pick(w.rand, pick(w.rand, w.endpoints...).addresses()...), syn: true}
@@ -119,12 +119,31 @@ func (w *world) firstPackets(count int) (all []probeFrame) {
 			w.ports++
 			p.src, p.dst = firstPort+w.ports, pick(w.rand, servedPorts...)
 		}
-		p.size = len(p.header())
-		if p.sender.IsValid() && w.address(&p) && w.arrives(p) {
+		if p.size = len(p.header()); p.protocol != openflow.ProtoTCP && chance(w.rand, 10) {
+			p.size = 2 * probeMTU
+		}
+		floods := !w.routes() && chance(w.rand, 40)
+		if floods {
+			w.flood(&p)
+		}
+		if p.sender.IsValid() && w.address(&p) && (floods && len(w.without(p, p.frame).must) > 0 || w.arrives(p)) {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// flood addresses a packet to everybody, also one with the address of an endpoint. What has no receiver's MAC is flooded
+// as well, in tunnels.
+func (w *world) flood(p *probeFrame) {
+	groups := []netip.Addr{addr("255.255.255.255"), addr("224.0.0.251")}
+	if p.to.Is6() {
+		groups = []netip.Addr{addr("ff02::fb"), addr("ff05::2")}
+	}
+	p.to = pick(w.rand, p.to, pick(w.rand, groups...))
+	if p.toAll = broadcast; w.encap == VXLAN && chance(w.rand, 30) {
+		p.toAll = nobodysMAC
+	}
 }
 
 // arrives reports whether a packet would arrive without rules, at the endpoint with its address only.
@@ -134,6 +153,12 @@ func (w *world) arrives(p probeFrame) bool {
 		return len(at) == 1 && wire < plugs && w.endpoints[wire].has(p.to)
 	}
 	return false
+}
+
+// areCopiesOfFragments reports whether a packet reaches the switch in fragments and is flooded: the connection tracker
+// would mix those of several receivers.
+func (p probeFrame) areCopiesOfFragments() bool {
+	return p.toAll != (mac{}) && len(p.frame) > 14+probeMTU
 }
 
 // tiersAdmit returns the verdict of the tiers about a connection's first packet in one direction.

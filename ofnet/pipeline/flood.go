@@ -19,8 +19,9 @@ import (
 //
 // Rules are applied to each copy for its receiver, as no packet may reach by broadcast an endpoint that it may
 // not reach directly. For copies to other nodes they are applied there only: here the receivers are unknown,
-// and a rule that denies all but one group would keep the packet from that group, too. Packets from the tunnel
-// do not return to it, so there are no loops.
+// and a rule that denies all but one group would keep the packet from that group, too. So those nodes apply the
+// tiers' rules for the sender's egress as well, which they do to no other packet from another node. Packets from
+// the tunnel do not return to it, so there are no loops.
 //
 // One packet costs as much as there are members. The meter prevents an endpoint from using the time of all others
 // this way.
@@ -71,9 +72,9 @@ func (f flood) floodSet(w *Wants, s FloodSet) {
 
 	toMembers := toMembersOf(s)
 	w.flow(
-		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originTunnel)).do(toMembers...).end(),
+		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originTunnel)).do(judgedHere()...).do(toMembers...).end(),
 		at(tableDest, priorityFlood, regNetwork.is(tag), regOrigin.is(originLocal)).
-			do(toMembers...).do(regOut.set(outPeers)).goTo(tableForward),
+			do(toMembers...).do(regTracked.set(0), regOut.set(outPeers)).goTo(tableForward),
 		at(tableOutput, priorityExact, regNetwork.is(tag), regOut.is(outPeers)).do(openflow.OutputGroup{ID: nodes.ID}).end(),
 	)
 }
@@ -92,6 +93,31 @@ func membersOf(s FloodSet) openflow.Group {
 // toMembersOf sends the copies of the group.
 func toMembersOf(s FloodSet) []openflow.Action {
 	return []openflow.Action{regFlooded.set(1), regDstNet.set(uint32(s.Tag)), openflow.OutputGroup{ID: groupMembers | uint32(s.Tag)}}
+}
+
+// regFarTiers is where PEER and SOURCE keep the Tiers of a sender of another node until DEST knows whether the packet is
+// flooded: the place of the receiver's MAC, which every receiver sets.
+var regFarTiers = Register{Index: regDstMAC.Index, Bits: 5}
+
+// asFarSender is asSender for a sender of a bridged network that may be on another node, whose egress is judged here if
+// it floods.
+func (e placed) asFarSender() []openflow.Action {
+	sender := e.asSender()
+	if out := e.Tiers & (JudgesOut | IsolatesOut); out != 0 && !e.local() {
+		sender = append(sender, regFarTiers.set(uint32(out|Tracked)))
+	}
+	return sender
+}
+
+// judgedHere lets the tiers judge what an endpoint of another node floods.
+func judgedHere() (actions []openflow.Action) {
+	from := openflow.Move{Src: openflow.FieldReg(regFarTiers.Index), Dst: openflow.FieldReg(regSrcTiers.Index)}
+	for _, to := range []Register{regSrcTiers, regTracked} {
+		from.DstOfs, from.Bits = to.Ofs, to.Bits
+		actions = append(actions, from)
+		from.SrcOfs += to.Bits
+	}
+	return actions
 }
 
 // endpoint delivers the copies for a local endpoint, and meters what it floods. No endpoint gets its own.

@@ -58,10 +58,11 @@ func (w *world) bridged(p probeFrame, in Network, frame []byte, got map[int][]by
 	}
 }
 
-// flooded delivers to the whole network. On a VLAN that includes hosts outside, which have no group: what its
-// sender may not send to them does not leave its node.
+// flooded delivers to the whole network. On a VLAN that includes hosts outside, which have neither group nor class: what
+// its sender may not send to them does not leave its node.
 func (w *world) flooded(p probeFrame, in Network, frame []byte, got map[int][]byte) {
-	leaves := in.Encap == VXLAN || w.allows(p, w.groupOf(p.from), 0)
+	const outside = plugs
+	leaves := in.Encap == VXLAN || w.allows(p, w.groupOf(p.from), 0) && w.admits(p, outside)
 	for i, e := range w.endpoints {
 		if e.Network == in.ID && (leaves || i%3 == p.from%3) {
 			w.deliver(p, i, frame, got)

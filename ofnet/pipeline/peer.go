@@ -45,7 +45,7 @@ func (p peers) endpoint(w *Wants, e placed) {
 	}
 	if e.Mode.Bridged() {
 		w.flow(p.sends(e.VTEP, priorityExact, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).
-			do(e.asSender()...).backTo(tableDest))
+			do(e.asFarSender()...).backTo(tableDest))
 		return
 	}
 	for _, a := range e.addresses() {

@@ -15,10 +15,12 @@ type probeFrame struct {
 	from       int // wire
 	to         netip.Addr
 	toMAC      mac
+	toAll      mac   // instead of the MAC at the address, if it is set
 	protocol   uint8 // 0: an ARP request
 	src, dst   uint16
 	syn, ack   bool
-	answer     bool // to a TCP connection, or to a datagram
+	begun      *probeFrame // the packet that began its connection, if it is not that itself
+	answer     bool        // to a TCP connection, or to a datagram
 	sender     netip.Addr
 	viaGateway bool
 	size       int    // bytes after the IP header
@@ -88,6 +90,9 @@ func (n Network) nobody() netip.Addr {
 
 func (e Endpoint) addresses() []netip.Addr { return addresses(e.IPv4, e.IPv6) }
 
+// nobodysMAC is the MAC of no endpoint.
+var nobodysMAC = mac{2, 2, 10, 1, 99, 99}
+
 // macOf returns the MAC at an address of a network, or an unused one.
 func (w *world) macOf(in Network, a netip.Addr) mac {
 	for _, e := range w.endpoints {
@@ -95,7 +100,7 @@ func (w *world) macOf(in Network, a netip.Addr) mac {
 			return e.MAC
 		}
 	}
-	return mac{2, 2, 10, 1, 99, 99}
+	return nobodysMAC
 }
 
 // probe returns a packet as the endpoint's host would send it: to the MAC of a neighbour, or of the gateway.
@@ -157,6 +162,9 @@ func (w *world) address(p *probeFrame) bool {
 		if p.toMAC = w.macOf(in, p.to); w.isService(e.VRF, p.to) || w.isGateway(p.to) {
 			p.toMAC = AnycastMAC
 		}
+	}
+	if p.toAll != (mac{}) {
+		p.toMAC = p.toAll
 	}
 	p.viaGateway = p.toMAC == AnycastMAC
 	w.sent++

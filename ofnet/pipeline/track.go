@@ -38,6 +38,9 @@ import (
 // tracker: it would reassemble fragments of the copies for several receivers, and so deliver a first fragment
 // to a receiver whose rules deny it. They are dropped if tiers apply to sender or receiver.
 //
+// All copies of a flooded packet are one connection to the tracker, perhaps one with an endpoint whose address the
+// packet has. So each is evaluated, whatever the tracker knows, and admits nothing that follows.
+//
 // Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The
 // datapath has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules change,
 // so an old first pass may be followed by a new last one. Therefore a packet carries the epoch of its first
@@ -236,14 +239,14 @@ func (tracking) epoch(w *Wants, e Epoch) {
 	w.flow(at(tableEpoch, priorityExact).do(regEpoch.set(e.short())).end())
 	for _, f := range []family{ipv4(), ipv6()} {
 		invalid := func(flags openflow.FieldMatch) flowBuilder {
-			return at(tableKnown, priorityExcept, f.is(), openflow.IPProto(openflow.ProtoTCP), tracked(openflow.CTInv), mark, flags)
+			return at(tableKnown, priorityExcept, f.is(), openflow.IPProto(openflow.ProtoTCP), tracked(openflow.CTInv), mark, regFlooded.is(0), flags)
 		}
 		w.flow(
 			invalid(openflow.TCPFlags(0, openflow.TCPSyn)).admitted(),
 			invalid(openflow.TCPFlags(accepts, accepts)).do(forget).admitted(),
-			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
-			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
-			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
+			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark, regFlooded.is(0)).admitted(),
+			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark, regFlooded.is(0)).admitted(),
+			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short()), regFlooded.is(0)).
 				do(admit(set(mark))).end(),
 			at(tableAdmit, priorityVisit, append(enteredWhole(f), regEpoch.is(e.short()))...).do(admitAside(set(mark))).admitted())
 	}
@@ -258,6 +261,7 @@ func admit(more ...openflow.Action) openflow.CT {
 // userspace datapath drops a packet that recirculates a seventh time. Such a packet of an endpoint of another
 // tenant (visit.go) has recirculated six times by now: looked up and admitted in the zone of that tenant;
 // looked up, given a provider by a group and committed in that of the service; and looked up here.
+// Of a slowed endpoint (slowed.go) it has recirculated for a hash before all that, which the group uses.
 func enteredWhole(f family) openflow.Match {
 	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
 }

@@ -18,7 +18,7 @@ import (
 // each of them receives is compared byte for byte. The worlds are in world_test.go, the packets in probe_test.go,
 // the oracle in the files of that name. One world in twenty has thousands of rules instead of its own, which are
 // in manyrules_test.go, and isolated endpoints, in finalworlds_test.go; one in three has classes, in
-// classworlds_test.go.
+// classworlds_test.go, and one in three has connections that are older than its rules, in oldworlds_test.go.
 
 // The short test sends only a part of all frames.
 func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 6, 20) }
@@ -59,6 +59,9 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 				}
 				if i%3 == 0 && !t.Failed() {
 					c.judgedByClasses(t, made(), m)
+				}
+				if (i%3 == 1 || *theWorld != 0) && !t.Failed() {
+					c.judgedAnew(t, made(), m)
 				}
 				if t.Failed() {
 					t.Fatalf("to repeat it: go test ./ofnet/pipeline -run '%s' -world %d\n%s", t.Name(), seed, w)
@@ -205,6 +208,9 @@ func (w *world) wants(n *node) Wants {
 	}
 	for _, r := range w.tierRules {
 		wants.add(wantsOf(n.pipeline, r, 0))
+	}
+	if w.epoch != 0 {
+		wants.add(wantsOf(n.pipeline, Epoch{Number: w.epoch}, 0))
 	}
 	for _, s := range w.services {
 		wants.add(wantsOf(n.pipeline, s, 0))

@@ -55,7 +55,7 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 	w.Groups = append(w.Groups, membersOf(s))
 	inNetwork := regNetwork.is(uint32(s.Tag))
 	w.flow(
-		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originTunnel), toAll()).do(toMembersOf(s)...).end(),
+		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originTunnel), toAll()).do(judgedHere()...).do(toMembersOf(s)...).end(),
 		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originLocal), toAll()).
 			do(toMembersOf(s)...).do(regOut.set(u.port)).goTo(tablePolicy),
 	)
@@ -64,10 +64,10 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 // endpoint sets the group and the class by an endpoint's address, with any MAC, and by its MAC, with an address of no
 // endpoint. The sender's guard has decided which these may be (guard.go, bridge.go).
 func (u uplink) endpoint(w *Wants, e placed) {
-	if e.Encap != VLAN || e.Group == 0 && e.Class == 0 || !e.Mode.Bridged() {
+	sender := e.asFarSender()
+	if e.Encap != VLAN || e.Group == 0 && e.Class == 0 && len(sender) == 0 || !e.Mode.Bridged() {
 		return
 	}
-	sender := e.asSender()
 	w.flow(at(tableSource, priorityOther, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).do(sender...).goTo(tableDest))
 	for _, a := range e.addresses() {
 		f, inVRF := familyOf(a), regVRF.is(uint32(e.VRF))

@@ -46,7 +46,7 @@ func TestAServiceAnswersEndpointsOfOtherTenants(t *testing.T) {
 
 // If connections are tracked, as all in Kubernetes are, such a packet passes three zones of the connection tracker
 // on its way to a provider of its own node. The userspace datapath drops a packet that is recirculated more than
-// six times.
+// six times. A slowed client's is looked up anew before all that, and then has the hash by which it gets a provider.
 func TestAServiceAnswersTrackedEndpointsOfOtherTenants(t *testing.T) {
 	endpoints := []Endpoint{web1, knownOutside(red1)}
 	for i := range endpoints {
@@ -57,15 +57,20 @@ func TestAServiceAnswersTrackedEndpointsOfOtherTenants(t *testing.T) {
 	client := c.pod(red1)
 	c.withOutside(web1, s)
 	c.pod(web1).serveShop()
-	for _, epoch := range []Epoch{{}, {Number: 1}} {
-		if epoch.Number != 0 {
-			c.program(s, wayOut, epoch)
-		}
-		for i, at := range shared {
-			own := OutsideAddress(wayOut.Prefixes()[i], client.port)
-			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
-				if got := client.requests(at, kind, port, "hello"); !strings.Contains(got, own.String()) {
-					t.Errorf("epoch %d: %s asks %s by %s: %q", epoch.Number, client.ID, at, kind, got)
+	for _, slowed := range []bool{false, true} {
+		client.Slowed = slowed
+		for _, epoch := range []Epoch{{}, {Number: 1}} {
+			objects := []Object{s, wayOut}
+			if epoch.Number != 0 {
+				objects = append(objects, epoch)
+			}
+			c.program(objects...)
+			for i, at := range shared {
+				own := OutsideAddress(wayOut.Prefixes()[i], client.port)
+				for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+					if got := client.requests(at, kind, port, "hello"); !strings.Contains(got, own.String()) {
+						t.Errorf("slowed %v, epoch %d: %s asks %s by %s: %q", slowed, epoch.Number, client.ID, at, kind, got)
+					}
 				}
 			}
 		}

@@ -35,6 +35,7 @@ type world struct {
 	endpoints []Endpoint
 	rules     []Rule
 	tierRules []TierRule // of worlds with classes
+	epoch     uint32
 	services  []Service
 	talks     []talk
 	rand      *rand.Rand
