@@ -85,7 +85,7 @@ func Open(cfg Config) (*DB, error) {
 	case err != nil:
 		return nil, err
 	}
-	options := append(valueCalls{cfg.Values}.options(), grpc.WithConnectParams(reconnect))
+	options := append(valueCalls{cfg.Values}.options(), grpc.WithConnectParams(reconnect), grpc.WithChainUnaryInterceptor(refusedByLearner))
 	if tlsConfig != nil {
 		options = append(options, grpc.WithTransportCredentials(renewed{credentials.NewTLS(tlsConfig), cfg}))
 	}

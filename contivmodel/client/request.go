@@ -196,6 +196,9 @@ func redirected(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// ErrUnreachable is in the chain of an error if no netmaster has answered.
+var ErrUnreachable = errors.New("cannot reach netmaster")
+
 // unreachable returns an error that names the server and the cause.
 func unreachable(base *server, err error) error {
 	var (
@@ -208,11 +211,11 @@ func unreachable(base *server, err error) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unavailable, "cannot reach netmaster at %s: no answer in time: %w", base, cause)
+		return fault.New(fault.Unavailable, "%w at %s: no answer in time: %w", ErrUnreachable, base, cause)
 	case errors.As(err, &unsigned):
-		return fault.New(fault.Unavailable, "cannot reach netmaster at %s: certificate refused: %w", base, unsigned.Err)
+		return fault.New(fault.Unavailable, "%w at %s: certificate refused: %w", ErrUnreachable, base, unsigned.Err)
 	}
-	return fault.New(fault.Unavailable, "cannot reach netmaster at %s: %w", base, cause)
+	return fault.New(fault.Unavailable, "%w at %s: %w", ErrUnreachable, base, cause)
 }
 
 // either joins the failures of several servers into one message.

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
 )
 
@@ -40,7 +42,7 @@ type Master interface {
 // Cluster checks the netmasters, the store and every node.
 func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	version, err := m.Version(ctx)
-	if !report.check("netmaster", "is netmaster running, and is --netmaster right?", "version "+version.Version, err) {
+	if !report.check("netmaster", unserved(err), "version "+version.Version, err) {
 		return
 	}
 	status, err := m.Status(ctx)
@@ -82,6 +84,14 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	checkRouters(ctx, m, report)
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
+}
+
+// unserved says what to look at if no netmaster serves.
+func unserved(err error) string {
+	if !errors.Is(err, client.ErrUnreachable) && (fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader)) {
+		return "a netmaster answers, but none leads: does a majority of the store's members run, with disks that do not hang?"
+	}
+	return "is netmaster running, and is --netmaster right?"
 }
 
 // registered reports how many daemons of a kind are registered, which only the store knows.

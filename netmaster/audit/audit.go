@@ -215,10 +215,15 @@ func (l *Log) write(e Entry) error {
 	return nil
 }
 
-// open opens the file and finds the last line.
+// open opens the file and finds the last line, also if another program has taken the open file away.
 func (l *Log) open() (err error) {
-	if l.file != nil {
+	if l.file != nil && !l.isTaken() {
 		return nil
+	}
+	if l.file != nil {
+		l.log.WithField("file", l.path).Error("audit: another program has removed, moved or replaced the file: lines go on in a new one")
+		l.unsynced = errors.Join(l.unsynced, l.file.Sync(), l.file.Close())
+		l.file = nil
 	}
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o750); err != nil {
 		return err
@@ -233,11 +238,13 @@ func (l *Log) open() (err error) {
 		}
 		size = 0
 	}
-	if last == nil && l.previous == "" {
-		last = l.lastAside()
-	}
-	if last != nil {
-		l.previous = hashOf(last)
+	if l.previous == "" { // else the chain goes on from our own last line, so that it shows whether others are missing
+		if last == nil {
+			last = l.lastAside()
+		}
+		if last != nil {
+			l.previous = hashOf(last)
+		}
 	}
 	l.written = size
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
@@ -252,6 +259,16 @@ func (l *Log) open() (err error) {
 	}
 	l.file = file
 	return nil
+}
+
+// isTaken returns whether the path does not lead to the open file any more.
+func (l *Log) isTaken() bool {
+	there, err := os.Stat(l.path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	open, err := l.file.Stat()
+	return err == nil && !os.SameFile(there, open)
 }
 
 // lastAside returns the last line of the rotated files; nil if there is none, or it cannot be read.

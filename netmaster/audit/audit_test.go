@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +32,16 @@ func written(t *testing.T, l *Log, keys ...string) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// linesWith returns the file once it has a text.
+func linesWith(t *testing.T, path, text string) (all []byte) {
+	t.Helper()
+	testkit.Eventually(t, 10*time.Second, "the file has "+text, func() (has bool) {
+		all, _ = os.ReadFile(path) // it may not be there yet
+		return bytes.Contains(all, []byte(text))
+	})
+	return all
 }
 
 func TestLinesFollowEachOtherAcrossRestarts(t *testing.T) {
@@ -193,6 +205,50 @@ func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
 	}
 	if text := written(t, l, "there"); !strings.Contains(string(text), `"key":"there"`) || !strings.Contains(string(text), `"lost":1`) {
 		t.Errorf("%s", text)
+	}
+}
+
+// Another program may remove, move, replace or shorten the file of a running netmaster. Then lines go on in the file
+// of that name, and their hashes show that others are missing.
+func TestLinesGoOnWhenAnotherProgramTakesTheFileAway(t *testing.T) {
+	for name, take := range map[string]func(path string, text []byte) error{
+		"removed":   func(path string, _ []byte) error { return os.Remove(path) },
+		"moved":     func(path string, _ []byte) error { return os.Rename(path, path+".old") },
+		"emptied":   func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		"shortened": func(path string, text []byte) error { return os.Truncate(path, int64(bytes.IndexByte(text, '\n')+1)) },
+		"replaced": func(path string, text []byte) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, text[:bytes.IndexByte(text, '\n')+1], 0o600))
+		},
+		"a directory, which goes again": func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.log")
+			l := New(path, testkit.Quiet())
+			running, end := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); l.Run(running) }()
+			defer func() { end(); <-ended }()
+
+			l.Add(Entry{Key: "first"})
+			l.Add(Entry{Key: "second"})
+			before := linesWith(t, path, `"key":"second"`)
+			if err := take(path, before); err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				l.Add(Entry{Key: "lost"})
+				testkit.Eventually(t, 10*time.Second, "the entry is lost", func() bool { return l.lost.Load() == 1 })
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.Add(Entry{Key: "third"})
+			after := linesWith(t, path, `"key":"third"`)
+			lines := bytes.Split(bytes.TrimSuffix(before, []byte("\n")), []byte("\n"))
+			if !bytes.Contains(after, []byte(hashOf(lines[len(lines)-1]))) || bytes.Contains(after, []byte(`"key":"second"`)) {
+				t.Errorf("%s", after)
+			}
+		})
 	}
 }
 
