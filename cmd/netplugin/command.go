@@ -72,7 +72,7 @@ func withoutArguments(action cli.ActionFunc) cli.ActionFunc {
 			return &configError{[]error{fmt.Errorf("%s: unexpected argument %q", cmd.Name, cmd.Args().First())}}
 		}
 		if name := misplaced(cmd); name != "" {
-			return &configError{[]error{fmt.Errorf("--%s before %s has no effect on it: put it behind: netplugin %s --%s=...", name, cmd.Name, cmd.Name, name)}}
+			return &configError{[]error{fmt.Errorf("--%s before %s has no effect on it; give it behind %s", name, cmd.Name, cmd.Name)}}
 		}
 		return action(ctx, cmd)
 	}
