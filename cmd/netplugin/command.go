@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -69,8 +71,26 @@ func withoutArguments(action cli.ActionFunc) cli.ActionFunc {
 		case cmd.Args().Present():
 			return &configError{[]error{fmt.Errorf("%s: unexpected argument %q", cmd.Name, cmd.Args().First())}}
 		}
+		if name := misplaced(cmd); name != "" {
+			return &configError{[]error{fmt.Errorf("--%s before %s has no effect on it; give it behind %s", name, cmd.Name, cmd.Name)}}
+		}
 		return action(ctx, cmd)
 	}
+}
+
+// misplaced returns a flag of a subcommand that was given before it, where it is the daemon's; "": none. The environment
+// is the daemon's, too, and may name a folder that a netmaster uses.
+func misplaced(cmd *cli.Command) string {
+	for _, own := range cmd.Flags {
+		for _, its := range cmd.Root().Flags {
+			env, _ := its.(cli.DocGenerationFlag)
+			byEnv := env != nil && slices.ContainsFunc(env.GetEnvVars(), func(name string) bool { _, set := os.LookupEnv(name); return set })
+			if its.IsSet() && !byEnv && slices.Contains(its.Names(), own.Names()[0]) {
+				return own.Names()[0]
+			}
+		}
+	}
+	return ""
 }
 
 // nodeFlags returns the flags that only this daemon has.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/containernetworking/cni/pkg/types"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -95,8 +97,8 @@ func failed(s step, err error) error {
 func (f *failure) Error() string { return fmt.Sprintf("%s: %v", f.step, f.cause) }
 func (f *failure) Unwrap() error { return f.cause }
 
-// cniError converts any error to a CNI error for the runtime. CNI errors are returned as they are; a timeout
-// becomes "try again later", unless a fault says what took the time.
+// cniError converts any error to a CNI error for the runtime. CNI errors are returned as they are. A shortage of the
+// machine becomes "try again later" in any step, and so does a timeout, unless a fault says what took the time.
 func cniError(err error) *types.Error {
 	var ready *types.Error
 	if errors.As(err, &ready) {
@@ -106,7 +108,7 @@ func cniError(err error) *types.Error {
 	if !errors.As(err, &f) {
 		f = &failure{step: stepUnknown, cause: err}
 	}
-	if fault.As(err) == nil && isTimeout(err) {
+	if isShortage(err) || fault.As(err) == nil && isTimeout(err) {
 		return types.NewError(types.ErrTryAgainLater, err.Error(), string(f.step))
 	}
 	code, ok := codes[f.step][fault.KindOf(f.cause)]
@@ -118,4 +120,12 @@ func cniError(err error) *types.Error {
 
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// shortages are the errors of a machine that has used up its descriptors, memory, processes or disk for now. They say
+// nothing about the request or the container.
+var shortages = []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.ENOSPC, unix.EDQUOT}
+
+func isShortage(err error) bool {
+	return slices.ContainsFunc(shortages, func(shortage error) bool { return errors.Is(err, shortage) })
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/containernetworking/cni/pkg/types"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -45,6 +48,13 @@ func TestEveryFailureHasItsCNICode(t *testing.T) {
 		{failed(stepPod, errors.New("x")), 103},
 		{failed(stepPod, fault.New(fault.Invalid, "x")), 7},
 		{failed(stepCheck, errors.New("x")), 103},
+		{failed(stepNetns, fault.New(fault.Invalid, "network namespace x: %w", unix.EMFILE)), 11},
+		{failed(stepNetns, fmt.Errorf("open own network namespace: %w", unix.ENFILE)), 11},
+		{failed(stepState, &fs.PathError{Op: "write", Path: "x", Err: unix.ENOSPC}), 11},
+		{failed(stepPod, fmt.Errorf("open netlink socket: %w", unix.ENOMEM)), 11},
+		{failed(stepDatapath, os.NewSyscallError("clone", unix.EAGAIN)), 11},
+		{failed(stepMaster, fault.New(fault.Unavailable, "dial: %w", unix.EMFILE)), 11},
+		{failed(stepState, unix.EROFS), 5},
 		{types.NewError(50, "x", ""), 50},
 		{failed(stepNetns, types.NewError(4, "x", "")), 4},
 		{fmt.Errorf("replace: %w", failed(stepMaster, fault.New(fault.Unavailable, "x"))), 104},

@@ -67,7 +67,7 @@ func New(c Config) (*Server, error) {
 		c.Log.WithError(err).Error("endpoints of pods that are lost with the power will have to be given back by hand, until it can be written down")
 	}
 	for _, p := range problems {
-		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand, unless the machine was restarted")
+		c.Log.WithError(p).Error("checkpoint set aside; its endpoint is deleted some minutes after its container is gone")
 	}
 	for _, r := range store.Select(isReady) {
 		c.Datapath.Hold(heldBy(&r))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -40,14 +41,24 @@ func (s *Server) status(ctx context.Context) error {
 	return nil
 }
 
-// Problem returns why this node attaches no container though STATUS succeeds; empty: it attaches them. STATUS would
-// make the node not ready, and its pods were evicted.
+// Problem returns what is wrong with attaching containers though STATUS succeeds; empty: nothing. STATUS would make the
+// node not ready, and its pods were evicted.
 func (s *Server) Problem() string {
 	if err := s.store.Problem(); err != nil {
 		return fmt.Sprintf("no container can be attached: %v", err)
 	}
+	switch aside, err := s.store.SetAside(); {
+	case err != nil:
+		return err.Error()
+	case len(aside) > 0:
+		return fmt.Sprintf("checkpoints that could not be read: %s: a DEL of their containers gives nothing back, and their endpoints stay for minutes after that: remove the files when netctl endpoint ls does not list them any more",
+			strings.Join(aside[:min(len(aside), asideNamed)], ", "))
+	}
 	return ""
 }
+
+// asideNamed is how many checkpoints that were set aside Problem names.
+const asideNamed = 5
 
 // ServesAsBefore reports whether the datapath, by its error notReady, lacks only the store, and has been ready
 // since the boot: the flows of that time are still in force. All nodes may lose the store at once.

@@ -103,7 +103,7 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 			failed = append(failed, c.forget(ctx, record))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, c.dropForgotten(ctx))...)
 }
 
 // countDown returns the time left to a node: that of its record at first, and whenever the record has

@@ -377,7 +377,7 @@ func (f failing) Txn(context.Context, objdb.Txn) (int64, bool, error) {
 func TestWhatANodeReportedGoesWithItWhenItHasNoEndpoint(t *testing.T) {
 	w, _ := lostNode(t)
 	c, now := w.collector(), time.Now()
-	reports := []objdb.KV{{Key: mastercfg.K8sEnforcedKey("h9"), Value: []byte(`{"number":7}`)}, {Key: mastercfg.K8sEnforcedKey("h8"), Value: []byte(`{"number":7}`)}}
+	reports := []objdb.KV{{Key: mastercfg.K8sEnforcedKey("h9"), Value: []byte(`{"number":7}`)}, {Key: mastercfg.K8sEnforcedKey("h1"), Value: []byte(`{"number":7}`)}}
 	if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: reports}); err != nil {
 		t.Fatal(err)
 	}
@@ -389,5 +389,32 @@ func TestWhatANodeReportedGoesWithItWhenItHasNoEndpoint(t *testing.T) {
 	left, _, err := w.db.List(t.Context(), mastercfg.K8sEnforcedPrefix)
 	if err != nil || len(left) != 1 || left[0].Key != reports[1].Key {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// A node that was drained, and whose agent was stopped without a removal, leaves no report; a node that is there, or
+// has endpoints still, keeps its own.
+func TestWhatADrainedNodeReportedGoesWithoutARemoval(t *testing.T) {
+	w, _ := lostNode(t) // h1 has endpoints
+	const h2 = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/192.0.2.2:4789"
+	if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: h2, Value: []byte(`{"Hostname":"h2"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(h2, true)
+	var reports []objdb.KV
+	for _, host := range []string{"h1", "h2", "h9"} {
+		reports = append(reports, objdb.KV{Key: mastercfg.K8sEnforcedKey(host), Value: []byte(`{"number":7}`)},
+			objdb.KV{Key: mastercfg.OvsDriverPrefix + host, Value: []byte(`{}`)})
+	}
+	if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: reports}); err != nil {
+		t.Fatal(err)
+	}
+	w.sweep(w.collector(), time.Now())
+	for i, host := range []string{"h1", "h2", "h9"} {
+		for _, report := range reports[2*i : 2*i+2] {
+			if _, err := w.db.Get(t.Context(), report.Key); fault.Is(err, fault.NotFound) != (host == "h9") {
+				t.Errorf("%s: %v", report.Key, err)
+			}
+		}
 	}
 }

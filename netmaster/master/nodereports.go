@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -34,6 +35,35 @@ func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 		return err
 	}
 	return errors.Join(c.dropEndpoints(ctx, host), c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...), c.drop(ctx, mastercfg.K8sEnforcedKey(host), guards...))
+}
+
+// dropForgotten deletes the reports of nodes that are gone and have neither endpoints nor a record: those that were
+// drained first, in a cluster whose nodes do not join. A node that returns reports again.
+func (c *NodeCollector) dropForgotten(ctx context.Context) error {
+	said, _, err := c.reports.List(ctx, mastercfg.K8sEnforcedPrefix)
+	if err != nil {
+		return fault.New(fault.KindOf(err), "what nodes have reported about policies: %w", err)
+	}
+	var forgotten []string
+	err = c.ledger.View(func(r ledger.Reader) error {
+		homes := hostsWithEndpoints(r)
+		for _, kv := range said {
+			host := strings.TrimPrefix(kv.Key, mastercfg.K8sEnforcedPrefix)
+			_, noted := r.Get(mastercfg.NodeGCPrefix + host)
+			if !noted && !isRegistered(r, host) && !slices.Contains(homes, host) {
+				forgotten = append(forgotten, host)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, host := range forgotten {
+		failed = append(failed, c.dropReported(ctx, host))
+	}
+	return errors.Join(failed...)
 }
 
 // dropEndpoints deletes the reports of a node about endpoints that are gone: freed by an operator, or by a

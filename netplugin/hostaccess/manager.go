@@ -208,6 +208,10 @@ func (m *Manager) look(ctx context.Context) error {
 	if !m.Netdev() { // a userspace datapath has its own connection tracker
 		r.problems = append(r.problems, m.trackLiberally(liberalWindow, liberalReset))
 	}
+	r.step("settings", func(context.Context) error { // also while none has to be changed: a cleanup would need them
+		_, err := recall(m.StateDir)
+		return err
+	})
 	return errors.Join(r.problems...)
 }
 

@@ -154,7 +154,8 @@ func recall(dir string) (map[string]string, error) {
 		err = json.Unmarshal(data, &m)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("settings of the host before netplugin, %s: %w", filepath.Join(dir, memoryFile), err)
+		return nil, fmt.Errorf("settings of the host before netplugin, %s: %w; no cleanup can put them back, and no other is changed: remove the file, and set by hand what the host is to have without netplugin, such as net.ipv4.ip_forward",
+			filepath.Join(dir, memoryFile), err)
 	}
 	if m.Boot != boot || m.Settings == nil {
 		return map[string]string{}, nil

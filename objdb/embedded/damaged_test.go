@@ -29,6 +29,9 @@ func TestDamagedDataIsRefusedWithItsCause(t *testing.T) {
 		"the database is cut off": {func(_ *testing.T, member string) error {
 			return os.Truncate(filepath.Join(member, "snap", "db"), 9000)
 		}, "is damaged: it has 9000 of at least"},
+		"the note of its foundation is damaged": {func(_ *testing.T, member string) error {
+			return os.WriteFile(filepath.Join(member, "..", "founded.json"), []byte("{"), 0o600)
+		}, "of this member's data, remove the file"},
 		"the log is gone": {func(_ *testing.T, member string) error {
 			return os.RemoveAll(filepath.Join(member, "wal"))
 		}, "no write-ahead log"},

@@ -131,7 +131,7 @@ func readNote(dir string) (f foundation, err error) {
 		return f, err
 	}
 	if err := json.Unmarshal(text, &f); err != nil {
-		return f, fmt.Errorf("%s: %w", path, err)
+		return f, fmt.Errorf("%s: %w; it only guards against a start as another member: if name and peers of the flags are those of this member's data, remove the file", path, err)
 	}
 	return f, nil
 }

@@ -36,7 +36,7 @@ func OpenBoots(dir, now string) (*Boots, error) {
 	b := &Boots{path: filepath.Join(dir, BootsFile)}
 	data, err := os.ReadFile(b.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("former boots: %w", err)
+		return nil, fmt.Errorf("former boots: %w; if it cannot be made readable, remove it: endpoints of pods that were lost with the power before then have to be removed by hand", err)
 	}
 	b.ids = strings.Fields(string(data))
 	if len(b.ids) > 0 && b.Now() == now {

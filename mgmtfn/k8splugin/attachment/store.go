@@ -16,7 +16,10 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-const suffix = ".json"
+const (
+	suffix  = ".json"
+	corrupt = ".corrupt" // follows the suffix of files that were set aside
+)
 
 // Store is the directory of checkpoints with a copy in memory. Callers must not write the same attachment
 // concurrently.
@@ -48,7 +51,7 @@ func Open(dir string) (store *Store, problems []error, err error) {
 		}
 		if err != nil {
 			path := filepath.Join(dir, name)
-			problems = append(problems, errors.Join(err, os.Rename(path, path+".corrupt")))
+			problems = append(problems, errors.Join(err, os.Rename(path, path+corrupt)))
 			continue
 		}
 		s.records[r.Attachment()] = r
@@ -151,6 +154,15 @@ func (s *Store) Problem() error {
 		return err
 	}
 	return durable.Remove(probe)
+}
+
+// SetAside returns the paths of checkpoints that could not be read.
+func (s *Store) SetAside() ([]string, error) {
+	names, err := durable.List(s.dir, suffix+corrupt)
+	for i := range names {
+		names[i] = filepath.Join(s.dir, names[i])
+	}
+	return names, err
 }
 
 // Remove removes the checkpoint of an attachment.

@@ -98,8 +98,12 @@ func TestCorruptCheckpointsAreReportedOnceAndSkipped(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, ".tmp-123")); !os.IsNotExist(err) {
 		t.Errorf("what an interrupted writer left: %v", err)
 	}
-	if _, problems := open(t, dir); problems != nil {
+	again, problems = open(t, dir)
+	if problems != nil {
 		t.Errorf("reported again: %v", problems)
+	}
+	if aside, err := again.SetAside(); len(aside) != 5 || aside[0] != filepath.Join(dir, "empty@eth0.json.corrupt") || err != nil {
+		t.Errorf("set aside are %v, %v", aside, err)
 	}
 }
 
