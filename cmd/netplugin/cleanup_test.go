@@ -20,7 +20,7 @@ func TestAMistypedDryRunRemovesNothing(t *testing.T) {
 		cmd := exec.Command("unshare", append([]string{"--mount", "--net", "sh", "-c", `mount -t tmpfs none /run && mount -t tmpfs none /var/lib &&
 			mkdir -p /var/lib/contiv/cni && touch /var/lib/contiv/cni/checkpoint && "$@"; status=$?; ls /var/lib/contiv/cni; exit $status`, "sh", os.Args[0]},
 			strings.Fields(arguments)...)...)
-		cmd.Env = append(os.Environ(), "BE_NETPLUGIN=1")
+		cmd.Env = append(os.Environ(), "BE_NETPLUGIN=1", "CONTIV_NETPLUGIN_PKI_DIR=/y") // the daemon's, which is no mistake
 		out, err := cmd.CombinedOutput()
 		if !strings.Contains(string(out), "\ncheckpoint\n") || cmd.ProcessState.ExitCode() != status {
 			t.Errorf("%s: %v, want exit status %d and the checkpoint: %s", arguments, err, status, out)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -79,13 +78,12 @@ func withoutArguments(action cli.ActionFunc) cli.ActionFunc {
 }
 
 // misplaced returns a flag of a subcommand that was given before it, where it is the daemon's; "": none. The environment
-// is the daemon's, too, and may name a folder that a netmaster uses.
+// does not count: it is the daemon's, and may name a folder that a netmaster uses.
 func misplaced(cmd *cli.Command) string {
 	for _, own := range cmd.Flags {
 		for _, its := range cmd.Root().Flags {
-			env, _ := its.(cli.DocGenerationFlag)
-			byEnv := env != nil && slices.ContainsFunc(env.GetEnvVars(), func(name string) bool { _, set := os.LookupEnv(name); return set })
-			if its.IsSet() && !byEnv && slices.Contains(its.Names(), own.Names()[0]) {
+			given, counts := its.(cli.Countable) // of the command line
+			if counts && given.Count() > 0 && slices.Contains(its.Names(), own.Names()[0]) {
 				return own.Names()[0]
 			}
 		}

@@ -122,9 +122,9 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// shortages are the errors of a machine that has used up its descriptors, memory, processes or disk for now. They say
-// nothing about the request or the container.
-var shortages = []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.ENOSPC, unix.EDQUOT}
+// shortages are the errors of a machine that has used up its descriptors, memory or processes for now. They say
+// nothing about the request or the container. A full disk is an I/O failure, for which CNI has a code.
+var shortages = []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN}
 
 func isShortage(err error) bool {
 	return slices.ContainsFunc(shortages, func(shortage error) bool { return errors.Is(err, shortage) })

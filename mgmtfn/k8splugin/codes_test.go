@@ -50,7 +50,7 @@ func TestEveryFailureHasItsCNICode(t *testing.T) {
 		{failed(stepCheck, errors.New("x")), 103},
 		{failed(stepNetns, fault.New(fault.Invalid, "network namespace x: %w", unix.EMFILE)), 11},
 		{failed(stepNetns, fmt.Errorf("open own network namespace: %w", unix.ENFILE)), 11},
-		{failed(stepState, &fs.PathError{Op: "write", Path: "x", Err: unix.ENOSPC}), 11},
+		{failed(stepState, &fs.PathError{Op: "write", Path: "x", Err: unix.ENOSPC}), 5},
 		{failed(stepPod, fmt.Errorf("open netlink socket: %w", unix.ENOMEM)), 11},
 		{failed(stepDatapath, os.NewSyscallError("clone", unix.EAGAIN)), 11},
 		{failed(stepMaster, fault.New(fault.Unavailable, "dial: %w", unix.EMFILE)), 11},

@@ -295,7 +295,7 @@ func (l *Log) truncatePartial() error {
 // rotate closes and renames the file; the chain of hashes continues in the next one, or in the same one if it
 // cannot be renamed.
 func (l *Log) rotate() {
-	l.unsynced = errors.Join(l.file.Sync(), l.file.Close())
+	l.unsynced = errors.Join(l.unsynced, l.file.Sync(), l.file.Close())
 	l.file, l.written = nil, 0
 	l.report(l.rename())
 }

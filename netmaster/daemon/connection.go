@@ -20,7 +20,8 @@ import (
 // them, as Go's does for a request that then gets another connection. net/http limits the time to the end of the
 // first header from the beginning; then the connection would end just as its client sends a request on it, and a
 // POST would be lost, which no client repeats. So the time for a header begins with its first byte, and the
-// handshake has the same time of its own.
+// handshake has the same time of its own. Where TLS is served, the first byte has to come as soon: clients begin
+// their handshake at once.
 
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
@@ -91,7 +92,11 @@ func (c *connection) within(limit time.Duration) error {
 
 func (c *connection) begin() {
 	var first [1]byte
-	if c.failed = c.within(c.idle); c.failed != nil {
+	soon := c.header
+	if c.plainOnly {
+		soon = c.idle
+	}
+	if c.failed = c.within(soon); c.failed != nil {
 		return
 	}
 	n, err := c.Conn.Read(first[:])

@@ -14,6 +14,8 @@ const (
 	holderAge = time.Second
 	// lookupTime is how long a request to a known leader waits for the store to name it again.
 	lookupTime = 500 * time.Millisecond
+	// assumedFor is how long after the store's last answer the leader counts as known. A member starts again in less.
+	assumedFor = 15 * time.Second
 )
 
 // holderReader reads the holder of a lock.
@@ -27,7 +29,7 @@ type lookup struct {
 
 	mu      sync.Mutex
 	known   string
-	until   time.Time // the store has named it so recently
+	until   time.Time // the store has named it so recently that it is not asked again before
 	assumed time.Time // until then requests go to it without asking the store, which did not answer
 }
 
@@ -52,12 +54,15 @@ func (l *lookup) address(ctx context.Context) (string, error) {
 	return holder, nil
 }
 
-// probable returns the leader to ask, which is the last one known while the store does not answer soon, as when the
-// member of this machine starts again. That does no harm: one that does not lead any more says so or does not answer,
+// probable returns the leader to ask. While the store does not answer soon, as when the member of this machine starts
+// again, that is the last one known. That does no harm: one that does not lead any more says so or does not answer,
 // and is forgotten.
 func (l *lookup) probable(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	last, assumed := l.known, time.Now().Before(l.assumed)
+	if time.Since(l.until) > assumedFor {
+		last = ""
+	}
 	l.mu.Unlock()
 	switch {
 	case last == "":

@@ -67,6 +67,17 @@ func TestRequestsGoToTheKnownLeaderWhileTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// A leader that the store has not named for long is not known any more: requests are refused, and their clients may
+// try another netmaster.
+func TestNobodyIsTakenForTheLeaderForLong(t *testing.T) {
+	store := new(pausing)
+	store.paused.Store(true)
+	l := &lookup{store: store, known: "192.0.2.1:9999", until: time.Now().Add(-assumedFor - time.Second)}
+	if leader, err := l.probable(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("%q, %v", leader, err)
+	}
+}
+
 // A known leader that does not lead any more says so, and is not asked again.
 func TestALeaderThatHasLostIsForgottenWhileTheStoreDoesNotAnswer(t *testing.T) {
 	var asked atomic.Int32
@@ -81,7 +92,7 @@ func TestALeaderThatHasLostIsForgottenWhileTheStoreDoesNotAnswer(t *testing.T) {
 	store.paused.Store(true)
 	p := newProxy(store, "127.0.0.1:1", new(certificates), testkit.Quiet())
 	defer p.transport.CloseIdleConnections()
-	p.leader.known = address
+	p.leader.known, p.leader.until = address, time.Now()
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("POST", "/plugin/createEndpoint", http.NoBody))
 	if w.Code == http.StatusOK || asked.Load() != 1 {

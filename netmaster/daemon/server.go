@@ -34,14 +34,16 @@ type server struct {
 // newServer returns the server of a handler, with the handlers of every request in front of it.
 func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
+	s := &server{conn: conn}
 	// Each wraps the one before: a request passes them from the last line to the first.
 	handler = identify(handler, clients, refusals)
 	handler = newBodies().limit(handler)
 	handler = admit(handler, refusals)
 	handler = paced(handler, paceTime)
 	handler = conn.guard(handler)
+	handler = s.timed(handler)
 	handler = withRequestID(handler)
-	s := &server{conn: conn, http: &http.Server{
+	s.http = &http.Server{
 		Handler:           handler,
 		ConnState:         conn.track,
 		MaxHeaderBytes:    2 * maxHeader,
@@ -50,7 +52,7 @@ func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefus
 		WriteTimeout:      answerLimit,
 		IdleTimeout:       idleTime,
 		ErrorLog:          logging.OfServer(entry),
-	}}
+	}
 	s.http.ConnContext = s.began
 	return s
 }
@@ -61,6 +63,17 @@ func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
 		c.idle, c.header = s.http.IdleTimeout, s.http.ReadHeaderTimeout
 	}
 	return s.conn.remember(ctx, conn)
+}
+
+// timed gives each body its time. net/http counts it from the beginning of a connection, for its first request: after a
+// silence there would be none left.
+func (s *server) timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 && s.http.ReadTimeout > 0 { // else net/http already reads on, to notice when the client goes
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.http.ReadTimeout)) // of a connection that is open
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // withRequestID gives each request an id, which its response has, too.
