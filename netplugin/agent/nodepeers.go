@@ -105,11 +105,11 @@ func (a access) mayBeOfOtherTenant(addr netip.Addr) bool {
 	return slices.ContainsFunc(a.others, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// infraNetworksOf lists the infra networks of the tenants that have endpoints of these classes that this node judges.
+// infraNetworksOf lists the infra networks of the tenants that have endpoints of these classes on this node.
 func (c *cache) infraNetworksOf(classes []uint16) (networks []access) {
 	tenants := map[string]struct{}{}
-	for id, held := range c.tiers.classOf {
-		if c.concerns(held) && slices.Contains(classes, held.class) {
+	for _, class := range classes {
+		for id := range c.tiers.here.held[class] {
 			tenants[c.networks[c.endpoints[id].netID].record.Tenant] = struct{}{}
 		}
 	}

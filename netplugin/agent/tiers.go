@@ -44,14 +44,36 @@ type classHolder struct {
 
 // classes are the classes of some endpoints.
 type classes struct {
-	held   map[uint16]int // number of endpoints by class
-	lately map[uint16]int // classes that endpoints have left -> value of epochs then
+	held   map[uint16]map[string]struct{} // class -> endpoints with it
+	lately map[uint16]int                 // classes that endpoints have left -> value of epochs then
 }
 
 // have reports whether an endpoint has the class, or flows of the datapath may still use it.
 func (s classes) have(class uint16) bool {
 	_, lately := s.lately[class]
-	return lately || s.held[class] > 0
+	return lately || len(s.held[class]) > 0
+}
+
+func newClasses() classes {
+	return classes{make(map[uint16]map[string]struct{}), make(map[uint16]int)}
+}
+
+// take gives an endpoint a class, and reports whether it is the first one.
+func (s classes) take(class uint16, endpoint string) (first bool) {
+	if first = s.held[class] == nil; first {
+		s.held[class] = make(map[string]struct{})
+	}
+	s.held[class][endpoint] = struct{}{}
+	return first
+}
+
+// leave takes the class from an endpoint, and reports whether it was the last one.
+func (s classes) leave(class uint16, endpoint string) (last bool) {
+	delete(s.held[class], endpoint)
+	if last = len(s.held[class]) == 0; last {
+		delete(s.held, class)
+	}
+	return last
 }
 
 // podClass is the class in a pod's record.
@@ -63,8 +85,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{
 		podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers),
-		classOf: make(map[string]classHolder),
-		here:    classes{make(map[uint16]int), make(map[uint16]int)}, far: classes{make(map[uint16]int), make(map[uint16]int)},
+		classOf: make(map[string]classHolder), here: newClasses(), far: newClasses(),
 		policyOf: make(map[string][]string), rules: make(map[string]pipeline.TierRule),
 		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers(),
 	}
@@ -115,7 +136,7 @@ func (c *cache) setPodClass(pod string, now podClass) {
 	}
 }
 
-// settleClass updates the numbers of endpoints by class. It marks the
+// settleClass updates which endpoints have which class. It marks the
 // rules of a class that appears on this node or disappears from it, in bridged networks also on other nodes.
 func (c *cache) settleClass(id string) {
 	e := c.endpoints[id]
@@ -124,27 +145,27 @@ func (c *cache) settleClass(id string) {
 	if before == now {
 		return
 	}
-	if before.class != 0 && c.knows(id) {
-		c.tiers.on(before).lately[before.class] = c.tiers.epochs
-	}
-	c.tiers.classOf[id] = now
-	if class == 0 {
-		delete(c.tiers.classOf, id)
-	}
-	for held, step := range map[classHolder]int{before: -1, now: 1} {
-		if held.class == 0 {
-			continue
+	if before.class != 0 {
+		if c.knows(id) {
+			c.tiers.on(before).lately[before.class] = c.tiers.epochs
 		}
-		count := c.tiers.on(held).held
-		had := count[held.class] > 0
-		if count[held.class] += step; count[held.class] == 0 {
-			delete(count, held.class)
-		}
-		changed := had != (count[held.class] > 0)
-		for rule := range c.tiers.about[held.class] {
-			if c.concerns(held) && (changed || c.tiers.mayBeAboutNodes(rule)) { // the endpoint may belong to a tenant that is new to the class
-				c.mark(pipeline.KindTierRule, rule)
-			}
+		c.markRulesOf(before, c.tiers.on(before).leave(before.class, id))
+	}
+	if delete(c.tiers.classOf, id); class != 0 {
+		c.tiers.classOf[id] = now
+		c.markRulesOf(now, c.tiers.on(now).take(class, id))
+	}
+}
+
+// markRulesOf marks the rules about a class that an endpoint gets or leaves, the only one of its side or not. An endpoint of
+// this node may belong to a tenant that is new to the class.
+func (c *cache) markRulesOf(h classHolder, only bool) {
+	if h.far && !(only && c.mode.Bridged()) {
+		return
+	}
+	for rule := range c.tiers.about[h.class] {
+		if only || c.tiers.mayBeAboutNodes(rule) {
+			c.mark(pipeline.KindTierRule, rule)
 		}
 	}
 }
@@ -156,9 +177,6 @@ func (t *tiers) on(h classHolder) classes {
 	}
 	return t.here
 }
-
-// concerns reports whether this node judges what an endpoint sends or gets.
-func (c *cache) concerns(h classHolder) bool { return !h.far || c.mode.Bridged() }
 
 // rulesAbout returns the rules that have an endpoint of this node as subject.
 func (t *tiers) rulesAbout(endpoint string) []pipeline.Key {
@@ -200,10 +218,14 @@ func (c *cache) removeClass(id string) {
 
 // markClass marks the endpoints with a class that this node judges.
 func (c *cache) markClass(number uint16) {
-	for id, held := range c.tiers.classOf {
-		if held.class == number && c.concerns(held) {
-			c.mark(pipeline.KindEndpoint, id)
-		}
+	for id := range c.tiers.here.held[number] {
+		c.mark(pipeline.KindEndpoint, id)
+	}
+	if !c.mode.Bridged() {
+		return
+	}
+	for id := range c.tiers.far.held[number] {
+		c.mark(pipeline.KindEndpoint, id)
 	}
 }
 

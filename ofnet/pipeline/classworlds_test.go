@@ -161,6 +161,10 @@ func (p probeFrame) areCopiesOfFragments() bool {
 	return p.toAll != (mac{}) && len(p.frame) > 14+probeMTU
 }
 
+// areCopiesOfAnAnswer reports whether a packet has the addresses and ports of an answer, but is flooded: rules are about the
+// first packet of a connection, and to the connection tracker all copies belong to that.
+func (p probeFrame) areCopiesOfAnAnswer() bool { return p.toAll != (mac{}) && p.begun != nil }
+
 // tiersAdmit returns the verdict of the tiers about a connection's first packet in one direction.
 func (w *world) tiersAdmit(p *probeFrame, to int, out bool) bool {
 	s, subject := sides[out], to

@@ -68,7 +68,7 @@ func Reasons() []DropReason {
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
-		{reasonNotAdmitted, "not admitted", "Connections are judged of an end of it, and this is of none that the tiers could judge: an ICMP error about one that is not admitted, what the connection tracker takes for invalid, the copy of a flooded fragment."},
+		{reasonNotAdmitted, "not admitted", "Connections are judged of an end of it, and this is of none that the tiers could judge: an ICMP error about one that is not admitted, what the connection tracker takes for invalid, the copy of a flooded fragment or reply."},
 		{reasonNotServed, "not served", "For a service that serves other clients only."},
 		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
 		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},

@@ -93,15 +93,15 @@ func (w *world) begins(p *probeFrame) bool {
 // admits reports whether the isolation of sender and receiver lets a packet pass, each by the final rules of its
 // own group, or the tiers' rules for its class.
 func (w *world) admits(p probeFrame, to int) bool {
-	if p.begun != nil {
-		p, to = *p.begun, p.from
-	}
-	if !w.lawless && p.areCopiesOfFragments() {
+	if !w.lawless && (p.areCopiesOfFragments() || p.areCopiesOfAnAnswer()) {
 		of := judgement // on the sender's node nothing distinguishes the directions
 		if to < plugs && to%3 != p.from%3 {
 			of = JudgesOut | IsolatesOut
 		}
 		return !w.isolates(p.from, of) && !w.isolates(to, judgement)
+	}
+	if p.begun != nil {
+		p, to = *p.begun, p.from
 	}
 	if len(w.tierRules) > 0 {
 		return w.lawless || w.tiersAdmit(&p, to, true) && w.tiersAdmit(&p, to, false)

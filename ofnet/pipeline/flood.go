@@ -95,21 +95,21 @@ func toMembersOf(s FloodSet) []openflow.Action {
 	return []openflow.Action{regFlooded.set(1), regDstNet.set(uint32(s.Tag)), openflow.OutputGroup{ID: groupMembers | uint32(s.Tag)}}
 }
 
-// regFarTiers is where PEER and SOURCE keep the Tiers of a sender of another node until DEST knows whether the packet is
+// regFarTiers is where PEER and SOURCE keep the Tiers of the sender until DEST knows whether the packet is
 // flooded: the place of the receiver's MAC, which every receiver sets.
 var regFarTiers = Register{Index: regDstMAC.Index, Bits: 5}
 
-// asFarSender is asSender for a sender of a bridged network that may be on another node, whose egress is judged here if
-// it floods.
+// asFarSender is asSender for a sender of a bridged network whose packet comes by the tunnel or the uplink, and whose egress
+// is judged here if it floods. One of this node is among them: a router may pass its multicast on.
 func (e placed) asFarSender() []openflow.Action {
 	sender := e.asSender()
-	if out := e.Tiers & (JudgesOut | IsolatesOut); out != 0 && !e.local() {
+	if out := e.Tiers & (JudgesOut | IsolatesOut); out != 0 {
 		sender = append(sender, regFarTiers.set(uint32(out|Tracked)))
 	}
 	return sender
 }
 
-// judgedHere lets the tiers judge what an endpoint of another node floods.
+// judgedHere lets the tiers judge what is flooded from the tunnel or the uplink.
 func judgedHere() (actions []openflow.Action) {
 	from := openflow.Move{Src: openflow.FieldReg(regFarTiers.Index), Dst: openflow.FieldReg(regSrcTiers.Index)}
 	for _, to := range []Register{regSrcTiers, regTracked} {

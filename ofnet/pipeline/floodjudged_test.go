@@ -3,13 +3,16 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A packet that is flooded reaches everybody, also if it has the addresses and ports of a connection that is admitted, or
-// is an error about one. So rules apply to each copy for its receiver, on the sender's node and on others.
+// A packet that is flooded reaches everybody, also if it has the addresses and ports of a connection that is admitted, or of
+// its answers, or is an error about one. So rules apply to each copy for its receiver, on the sender's node and on others. A
+// copy that looks like an answer has no rules, as those are about the first packet: it reaches who has none, from who has none.
 func TestFloodedPacketsOfAKnownConnectionAreJudgedForTheirReceivers(t *testing.T) {
 	const sends, answers, others = 1, 2, 3 // classes
 	lan4 := endpoint("lan4", lanBlue, 4, front)
@@ -18,76 +21,100 @@ func TestFloodedPacketsOfAKnownConnectionAreJudgedForTheirReceivers(t *testing.T
 		c.pods[e].Class, c.pods[e].Tiers = class, Tracked
 	}
 	sender, partner := c.pod(lan1).wire(), c.pod(lan2).wire()
-	receivers := map[*wire]bool{c.pod(lan3).wire(): true, c.pod(lan4).wire(): true, partner: false}
+	third := []*wire{c.pod(lan3).wire(), c.pod(lan4).wire()}
 	first := inTier(FirstTier, 0, Deny)
 	for i, s := range []struct {
-		name             string
-		sender, receiver Tiers
-		rules            []TierRule
-		reach            int // copies that reach the others
+		name                      string
+		sender, partner, receiver Tiers
+		rules                     []TierRule
+		reach                     int // copies that reach the others
 	}{
-		{"without rules", 0, 0, nil, 1},
-		{"the first tier denies egress", JudgesOut, 0, []TierRule{allowing(true, sends, first, withPeers(others))}, 0},
-		{"the first tier denies ingress", 0, JudgesIn, []TierRule{allowing(false, others, first, withPeers(sends))}, 0},
-		{"policies let it send to one", JudgesOut | IsolatesOut, 0, []TierRule{allowing(true, sends, withPeers(answers))}, 0},
-		{"policies let it send to all", JudgesOut | IsolatesOut, 0, []TierRule{allowing(true, sends, withPeers(answers, others))}, 1},
-		{"policies let all come but it", 0, JudgesIn | IsolatesIn, []TierRule{allowing(false, others, withPeers(answers))}, 0},
+		{"without rules", 0, 0, 0, nil, 1},
+		{"the first tier denies egress", JudgesOut, 0, 0, []TierRule{allowing(true, sends, first, withPeers(others))}, 0},
+		{"the first tier denies ingress", 0, 0, JudgesIn, []TierRule{allowing(false, others, first, withPeers(sends))}, 0},
+		{"policies let it send to one", JudgesOut | IsolatesOut, 0, 0, []TierRule{allowing(true, sends, withPeers(answers))}, 0},
+		{"policies let it send to all", JudgesOut | IsolatesOut, 0, 0, []TierRule{allowing(true, sends, withPeers(answers, others))}, 1},
+		{"policies let all come but it", 0, 0, JudgesIn | IsolatesIn, []TierRule{allowing(false, others, withPeers(answers))}, 0},
+		{"the first tier denies who answers to come", 0, 0, JudgesIn, []TierRule{allowing(false, others, first, withPeers(answers))}, 1},
+		{"policies isolate who answers", 0, JudgesOut | IsolatesOut, 0, nil, 1},
 	} {
-		c.pod(lan1).Tiers = s.sender | Tracked
+		c.pod(lan1).Tiers, c.pod(lan2).Tiers = s.sender|Tracked, s.partner|Tracked
 		for _, e := range []Endpoint{lan3, lan4} {
 			c.pod(e).Tiers = s.receiver | Tracked
 		}
 		c.judge(nil, s.rules...)
 		said, answered := fmt.Sprint("said ", i, "."), fmt.Sprint("answered ", i, ".")
 		datagram := func(to mac, text string) []byte { return udpFrame(to, lan1.MAC, lan2.IPv4, lan1.IPv4, text) }
-		answer := udpFrame(lan1.MAC, lan2.MAC, lan1.IPv4, lan2.IPv4, answered)
-		copy(answer[34:], []byte{answer[36], answer[37], answer[34], answer[35]})
+		answer := func(to mac, text string) []byte {
+			f := udpFrame(to, lan2.MAC, lan1.IPv4, lan2.IPv4, text)
+			copy(f[34:], []byte{f[36], f[37], f[34], f[35]})
+			return f
+		}
 		sender.send(datagram(lan2.MAC, said))
 		if partner.receive(soon, carrying(said)) == nil {
 			t.Fatalf("%s: nothing arrives", s.name)
 		}
-		partner.send(answer)
+		partner.send(answer(lan1.MAC, answered))
 		if sender.receive(soon, carrying(answered)) == nil {
 			t.Fatalf("%s: no answer arrives", s.name)
 		}
-		flooded, failed := fmt.Sprint("flooded ", i, "."), fmt.Sprint("failed ", i, ".")
-		sender.send(datagram(nobodysMAC, flooded))
-		sender.send(icmpError(nobodysMAC, lan1.MAC, lan2.IPv4, lan1.IPv4, answer[14:42], failed))
-		want := map[string]int{}
-		for w, is := range receivers {
-			copies := map[string]int{flooded: 1, failed: 1}
-			if is {
-				copies[flooded], copies[failed] = s.reach, s.reach
+		without := func(tiers Tiers) int { // copies of what rules cannot judge
+			if tiers == 0 {
+				return 1
 			}
-			if s.sender != 0 || is && s.receiver != 0 { // for them the error is about a connection of others
-				copies[failed] = 0
+			return 0
+		}
+		flooded, failed := fmt.Sprint("flooded ", i, "."), fmt.Sprint("failed ", i, ".")
+		copies := map[*wire]map[string]int{partner: {flooded: 1, failed: without(s.sender | s.partner)}}
+		for _, w := range third { // for those with rules the error is about a connection of others
+			copies[w] = map[string]int{flooded: s.reach, failed: without(s.sender | s.receiver)}
+		}
+		sender.send(datagram(nobodysMAC, flooded))
+		sender.send(icmpError(nobodysMAC, lan1.MAC, lan2.IPv4, lan1.IPv4, answer(lan1.MAC, answered)[14:42], failed))
+		expectCopies(t, s.name+", begun", sender.broadcasts, copies)
+
+		echoed := fmt.Sprint("echoed ", i, ".")
+		copies = map[*wire]map[string]int{sender: {echoed: without(s.sender | s.partner)}}
+		for _, w := range third {
+			copies[w] = map[string]int{echoed: without(s.partner | s.receiver)}
+		}
+		partner.send(answer(nobodysMAC, echoed))
+		expectCopies(t, s.name+", answered", partner.broadcasts, copies)
+	}
+}
+
+// broadcasts sends a frame with a text, to which no rule applies, to everybody.
+func (w *wire) broadcasts(text string) { w.send(ethernet(broadcast, w.pod.MAC, 0x88b5, []byte(text))) }
+
+// expectCopies counts flooded texts at several wires. A fence, flooded like them, may overtake the first packet of a flow that
+// goes to ovs-vswitchd, so another one follows when all that has to arrive has done so.
+func expectCopies(t *testing.T, when string, floods func(fence string), want map[*wire]map[string]int) {
+	t.Helper()
+	got, fences := map[*wire]map[string]int{}, 0
+	await := func() (complete bool) {
+		fences++
+		complete = true
+		fence := fmt.Sprintf("fence %d, %s.", fences, when)
+		floods(fence)
+		for at, copies := range want {
+			if got[at] == nil {
+				got[at] = map[string]int{}
+			}
+			for _, text := range at.texts(fence, slices.Collect(maps.Keys(copies))...) {
+				got[at][text]++
 			}
 			for text, times := range copies {
-				want[text+w.pod.ID] = times
+				complete = complete && got[at][text] >= times
 			}
 		}
-		// A fence may overtake the first packet of a flow that goes to ovs-vswitchd.
-		got, fences := map[string]int{}, 0
-		await := func() (complete bool) {
-			fences++
-			fence := fmt.Sprintf("fence %d of %d.", fences, i)
-			sender.send(ethernet(broadcast, lan1.MAC, 0x88b5, []byte(fence)))
-			complete = true
-			for w := range receivers {
-				for _, text := range w.texts(fence, flooded, failed) {
-					got[text+w.pod.ID]++
-				}
-			}
-			for copies, times := range want {
-				complete = complete && got[copies] >= times
-			}
-			return complete
-		}
-		testkit.Eventually(t, soon, "the copies come", await)
-		await()
-		for copies, times := range want {
-			if got[copies] != times {
-				t.Errorf("%s: %s gets %d, want %d", s.name, copies, got[copies], times)
+		return complete
+	}
+	testkit.Eventually(t, soon, "the copies come", await)
+	await()
+	for at, copies := range want {
+		for text, times := range copies {
+			if got[at][text] != times {
+				t.Errorf("%s: %s gets %q %d times, want %d", when, at.pod.ID, text, got[at][text], times)
 			}
 		}
 	}

@@ -9,7 +9,8 @@ import (
 
 // Worlds with classes whose rules change: connections begin before there are rules, and go on under one set of rules after
 // the other. Each packet passes if the present rules admit the connection that it belongs to, whichever end sends it. In
-// bridged networks packets with the addresses of connections are flooded besides: each copy is judged for its receiver.
+// bridged networks packets with the addresses of connections are flooded besides: each copy is judged for its receiver, or
+// dropped if it looks like an answer.
 
 // oldConnections is their number in a world at most.
 const oldConnections = 60
@@ -41,14 +42,15 @@ func (c *cluster) judgedAnew(t *testing.T, w *world, m *mailbox) {
 		for _, n := range c.nodes {
 			n.replace(t, w.wants(n))
 		}
-		var floods, answers []probeFrame
+		var floods, answers, echoes []probeFrame
 		for i := range requests {
-			answers = append(answers, w.answerTo(&requests[i]))
-			if !w.routes() {
-				floods = append(floods, w.floodOf(requests[i]))
+			answer := w.answerTo(&requests[i])
+			if answers = append(answers, answer); !w.routes() {
+				floods, echoes = append(floods, w.floodOf(requests[i])), append(echoes, w.floodOf(answer))
 			}
 		}
-		sent := [][]probeFrame{floods, requests, answers, requests, floods, answers}
+		// In the first epoch everybody's node gets to know each connection before an answer is flooded.
+		sent := [][]probeFrame{floods, requests, answers, echoes, requests, floods, answers}
 		if w.epoch%2 == 0 {
 			slices.Reverse(sent)
 		}

@@ -42,7 +42,7 @@ var (
 	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port of the output; 0: none."}
 	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside to which the packet is sent; an IPv4 address is in the last register."}
 	regDstClass = Register{"DST_CLASS", 10, 16, 16, "Class of the receiver."}
-	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is set, the second register has the number of a service's port, and the first one what the tiers judge of a sender on another node, if it floods; after its use, the port of a provider."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is set, the second register has the number of a service's port, and the first one what the tiers judge of a sender behind the tunnel or the uplink, if it floods; after its use, the port of a provider."}
 	regScratch  = Register{"SCRATCH", 12, 0, 128, "An address while two are swapped, the provider of a client of a service, or the zone of the tiers."}
 )
 

@@ -17,7 +17,8 @@ import (
 //	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
 //	           TCP that is invalid for such a connection: SYN-ACK, after ct(commit,force) on a copy, in COUNTED;
 //	           all without SYN                                   -> FORWARD
-//	           an ICMP error about another; invalid packets      -> DROP
+//	           an ICMP error about another; invalid packets; the
+//	           copy of a flooded reply                           -> DROP
 //	           a later fragment                                  -> ADMIT
 //	           else: a reply, with its two ends exchanged        -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
@@ -39,7 +40,9 @@ import (
 // to a receiver whose rules deny it. They are dropped if tiers apply to sender or receiver.
 //
 // All copies of a flooded packet are one connection to the tracker, perhaps one with an endpoint whose address the
-// packet has. So each is evaluated, whatever the tracker knows, and admits nothing that follows.
+// packet has. So each is evaluated, whatever the tracker knows, and admits nothing that follows. One with the addresses of a reply
+// cannot be: with its ends exchanged it would be evaluated as sent by its receiver, as it is, by the rules for the ports of the
+// connection's first packet. It is dropped if tiers apply to sender or receiver. Nothing needs it: a reply has a receiver.
 //
 // Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The
 // datapath has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules change,
@@ -147,10 +150,10 @@ func (t tracking) base(w *Wants) {
 			at(tableAdmit, priorityExcept, enteredWhole(f)...).do(admitAside()).admitted(),
 			at(tableAdmitted, priorityOther, f.is()).admitted())
 	}
-	for _, odd := range []openflow.FieldMatch{tracked(openflow.CTInv), tracked(openflow.CTRel)} {
+	for _, odd := range []openflow.Match{{tracked(openflow.CTInv)}, {tracked(openflow.CTRel)}, {tracked(openflow.CTRpl), regFlooded.is(1)}} {
 		w.flow(
-			at(tableKnown, priorityExempt, nobody, odd).admitted(),
-			at(tableKnown, priorityAnswer, odd).drop(reasonNotAdmitted))
+			at(tableKnown, priorityExempt, append(odd, nobody)...).admitted(),
+			at(tableKnown, priorityAnswer, odd...).drop(reasonNotAdmitted))
 	}
 	forgets := openflow.CT{Commit: true, Force: true, ZoneField: zoneOf}
 	w.flow(

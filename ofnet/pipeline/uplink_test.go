@@ -163,6 +163,42 @@ func TestTiersJudgeConnectionsThroughARouterBetweenVLANs(t *testing.T) {
 	}
 }
 
+// A router may pass multicast on to another network, also to endpoints of the sender's own node. There, too, the tiers judge
+// what the sender floods.
+func TestTiersJudgeWhatARouterPassesOnToEverybody(t *testing.T) {
+	const web, friends, strangers = 1, 2, 3 // classes
+	router := mac{2, 0, 0, 0, 0, 9}
+	near1, near2, far1, far2 := endpoint("1", vlanFar, 3, 0), endpoint("2", vlanFar, 5, 0), endpoint("3", vlanFar, 2, 0), endpoint("4", vlanFar, 4, 0)
+	c := startTrunks(t, vl1, near1, near2, far1, far2)
+	outside := c.outsider(router)
+	passesOn := func(f []byte) { outside.send(slices.Concat(f[:12], []byte{0x81, 0, 0, byte(vlanFar.Tag)}, f[12:])) }
+	for e, class := range map[string]uint16{vl1.ID: web, near1.ID: friends, far1.ID: friends, near2.ID: strangers, far2.ID: strangers} {
+		c.pods[e].Class = class
+	}
+	for _, s := range []struct {
+		name     string
+		tiers    Tiers
+		rule     TierRule
+		stranger int // copies that reach it
+	}{
+		{"policies let it call some", JudgesOut | IsolatesOut, allowing(true, web, withPeers(friends)), 0},
+		{"policies let it call all", JudgesOut | IsolatesOut, allowing(true, web), 1},
+		{"the first tier denies it to call some", JudgesOut, allowing(true, web, inTier(FirstTier, 0, Deny), withPeers(strangers)), 0},
+		{"only its ingress is judged", JudgesIn | IsolatesIn, allowing(false, web), 1},
+	} {
+		c.pod(vl1).Tiers = s.tiers
+		c.judge(nil, s.rule)
+		in4, in6 := "IPv4: "+s.name, "IPv6: "+s.name
+		copies := map[*wire]map[string]int{}
+		for e, times := range map[Endpoint]int{near1: 1, far1: 1, near2: s.stranger, far2: s.stranger} {
+			copies[c.pod(e).wire()] = map[string]int{in4: times, in6: times}
+		}
+		passesOn(udpFrame(mac{0x01, 0x00, 0x5e, 1, 1, 1}, router, addr("239.1.1.1"), vl1.IPv4, in4))
+		passesOn(udpFrame(mac{0x33, 0x33, 0, 1, 1, 1}, router, addr("ff05::1:1"), vl1.IPv6, in6))
+		expectCopies(t, s.name, func(fence string) { passesOn(ethernet(broadcast, router, 0x88b5, []byte(fence))) }, copies)
+	}
+}
+
 // routerScript makes a namespace a router with two taps.
 const routerScript = `
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
