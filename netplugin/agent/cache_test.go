@@ -19,14 +19,14 @@ import (
 
 // node is a cache with a planner; tests write records to it in short form.
 type node struct {
-	t        *testing.T
+	t        testing.TB
 	cache    *cache
 	planner  planner
 	revision int64
 	log      *logtest.Hook
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t testing.TB) *node {
 	logger, hook := logtest.NewNullLogger()
 	return &node{t: t, cache: newCache(me, logrus.NewEntry(logger)), planner: newPlanner(), log: hook}
 }
@@ -97,7 +97,7 @@ func vtepValue(host, ip string) string { return `{"Hostname":"` + host + `","Hos
 const blueRule = "blue:front:blue:p:blue:p:1:inRx"
 
 // blueHere returns a node with one endpoint of tenant blue, another one of blue on another node, and a rule.
-func blueHere(t *testing.T) *node {
+func blueHere(t testing.TB) *node {
 	n := newNode(t).
 		put(vrfKey("blue"), `{"vrf":1}`).
 		put(netKey("web.blue"), netValue("blue", "")).

