@@ -126,5 +126,8 @@ func standing(c *cluster.Cluster) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	nodes, err := c.Kubectl(ctx, "get", "nodes")
-	return fmt.Sprintf("daemons that have ended: %q\n%s%v", c.Ended(), nodes, err)
+	if err != nil {
+		nodes += err.Error()
+	}
+	return fmt.Sprintf("daemons that have ended: %q\n%s", c.Ended(), nodes)
 }
