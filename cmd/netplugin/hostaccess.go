@@ -23,11 +23,10 @@ func (p *parts) newHostAccess() *hostaccess.Manager {
 	tunnel := p.own[0]
 	numbers := func() (map[string]uint32, error) { return numbersOfPorts(p.agent, p.driver) }
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: p.o.node.HostLabel, VTEP: p.o.node.VTEP, Own: p.o.node.CtrlIP, Datapath: p.agent, Master: p.master,
+		HostLabel: p.o.node.HostLabel, VTEP: p.o.node.VTEP, Own: p.o.node.CtrlIP, Datapath: p.agent, Reports: p.agent, Master: p.master,
 		Netdev: inUserspace(p.driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), RouterLink: border.Interface,
 		Closed: closedFor(p.o), StoreURLs: p.db.MemberURLs, NodePortsAt: p.o.nodePortsAt, Probed: p.o.probed,
 		HostPorts: hostPorts(p.cni, numbers), Pods: attachedPods(p.cni), Numbers: numbers, PortsMoved: p.portsMoved,
-		TellTaken: p.agent.TellTaken, TellHere: p.agent.HostHas, TellUnreached: p.agent.TellUnreached,
 	})
 }
 

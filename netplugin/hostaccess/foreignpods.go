@@ -60,7 +60,7 @@ func (m *Manager) presentForeign(access agent.HostAccess, closed Closed) (foreig
 	pods, unreached, err := m.findForeign(access, closed)
 	if err == nil {
 		m.foreign = pods
-		m.TellUnreached(unreached)
+		m.Reports.TellUnreached(unreached)
 		return pods, nil
 	}
 	pods = m.foreign

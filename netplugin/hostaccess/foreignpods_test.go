@@ -130,7 +130,7 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	away := errors.New("the switch is away")
 	var err error
-	m := New(Config{Probed: probed, Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, TellUnreached: func([]agent.UnreachedPod) {},
+	m := New(Config{Probed: probed, Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} },
 		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, err }})
 	for _, step := range []struct {
 		numbers error

@@ -38,12 +38,23 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
+// Reports receives what a round finds out about the host.
+type Reports interface {
+	// TellTaken receives the ports of these on which processes of the host listen, too.
+	TellTaken([]agent.TakenPort)
+	// TellUnreached receives the pods of other tenants that the host does not reach.
+	TellUnreached([]agent.UnreachedPod)
+	// HostHas receives the addresses on the host's interfaces.
+	HostHas([]netip.Addr)
+}
+
 // Config is the configuration of a manager. HostLabel, Datapath, Master, Netdev, VTEP, Closed and RouterLink are
 // required.
 type Config struct {
 	HostLabel      string
 	Datapath       Datapath
 	Master         Master
+	Reports        Reports                                     // nil: nobody is told
 	Netdev         func() bool                                 // the datapath is in userspace
 	TunnelLinks    func() ([]string, error)                    // links by which a userspace datapath receives tunnels; nil: none
 	KernelReceives func() (yes, known bool)                    // whether the kernel receives tunnels; nil: there are none
@@ -58,12 +69,16 @@ type Config struct {
 	RouterLink     string                                      // interface of the host on the routers' link, closed to endpoints too
 	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
 	Own            netip.Addr                                  // the primary address of a host that is not a node of Kubernetes
-	TellTaken      func([]agent.TakenPort)                     // receives the ports of these on which processes of the host listen, too; may be nil
-	TellHere       func([]netip.Addr)                          // receives the addresses on the host's interfaces, at each round; may be nil
-	TellUnreached  func([]agent.UnreachedPod)                  // receives the pods of other tenants that the host does not reach; may be nil
 	StateDir       string                                      // directory for the host's previous settings; empty: DefaultStateDir
 	Log            *logrus.Entry
 }
+
+// nobody ignores what is reported.
+type nobody struct{}
+
+func (nobody) TellTaken([]agent.TakenPort)        {}
+func (nobody) TellUnreached([]agent.UnreachedPod) {}
+func (nobody) HostHas([]netip.Addr)               {}
 
 // Manager maintains the host's own interfaces.
 type Manager struct {
@@ -101,14 +116,8 @@ func New(c Config) *Manager {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "hostaccess")
 	}
-	if c.TellTaken == nil {
-		c.TellTaken = func([]agent.TakenPort) {}
-	}
-	if c.TellHere == nil {
-		c.TellHere = func([]netip.Addr) {}
-	}
-	if c.TellUnreached == nil {
-		c.TellUnreached = func([]agent.UnreachedPod) {}
+	if c.Reports == nil {
+		c.Reports = nobody{}
 	}
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
@@ -231,13 +240,13 @@ func (m *Manager) leaveNetworks(r *round, access agent.HostAccess) {
 	}
 }
 
-// reportAddresses passes the host's addresses to TellHere.
+// reportAddresses passes the host's addresses on.
 func (m *Manager) reportAddresses() (problems []error) {
 	here, err := Addresses()
 	if err != nil {
 		return []error{err}
 	}
-	m.TellHere(here)
+	m.Reports.HostHas(here)
 	return nil
 }
 

@@ -34,8 +34,8 @@ type egress struct {
 // of its subnet for something else, it is not opened; an open one remains.
 func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
-		m.TellTaken(nil)
-		m.TellUnreached(nil)
+		m.Reports.TellTaken(nil)
+		m.Reports.TellUnreached(nil)
 		return m.closeOutside(ctx, access)
 	}
 	renamed, err := m.regainOutside()

@@ -147,13 +147,21 @@ func (k *kept) HostChanged() <-chan struct{} { return nil }
 
 // While there are load balancers, the agent is notified at once when an address is added to or removed from any
 // interface of the host.
+// hosts sends the addresses that are reported to a channel.
+type hosts struct {
+	nobody
+	here chan []netip.Addr
+}
+
+func (h hosts) HostHas(all []netip.Addr) { h.here <- all }
+
 func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip link add d0 type bridge; ip link set d0 up")
 	t.Cleanup(func() { run(t, "ip link del d0") })
-	told := make(chan []netip.Addr, 100)
+	told := hosts{here: make(chan []netip.Addr, 100)}
 	node := &kept{balancers: true}
-	m := New(Config{Datapath: node, Netdev: func() bool { return true }, StateDir: t.TempDir(), TellHere: func(here []netip.Addr) { told <- here }})
+	m := New(Config{Datapath: node, Netdev: func() bool { return true }, StateDir: t.TempDir(), Reports: told})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
@@ -164,7 +172,7 @@ func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 		defer stop()
 		for {
 			select {
-			case here := <-told:
+			case here := <-told.here:
 				if slices.Contains(here, vip) == want {
 					return
 				}

@@ -12,18 +12,18 @@ import (
 // The translation of host ports and node ports precedes sockets: a process of the host that listens on such a port
 // receives nothing, without an error.
 
-// reportTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the
+// reportTaken reports the host ports and node ports on which processes of the host listen, and the
 // node ports that are also host ports of endpoints.
 func (m *Manager) reportTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
-		m.TellTaken(nil)
+		m.Reports.TellTaken(nil)
 		return nil
 	}
 	all, err := listeners()
 	if err != nil {
 		return err
 	}
-	m.TellTaken(takenPorts(in, ports, all))
+	m.Reports.TellTaken(takenPorts(in, ports, all))
 	return nil
 }
 

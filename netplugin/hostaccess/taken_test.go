@@ -13,6 +13,23 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
+// takenSeen keeps the ports that were reported last, as text.
+type takenSeen struct {
+	nobody
+	ports []string
+}
+
+func (s *takenSeen) TellTaken(all []agent.TakenPort) {
+	s.ports = nil
+	for _, p := range all {
+		of := p.Endpoint
+		if p.Address.IsValid() {
+			of = p.Address.String()
+		}
+		s.ports = append(s.ports, fmt.Sprint(p.Protocol, " ", p.Port, " ", of, " ", p.By))
+	}
+}
+
 // A process of the host gets no packets at a port that leads to endpoints: the conflict is reported with the
 // port's user.
 func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
@@ -75,28 +92,19 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	}
 	ports := hostPorts{[]HostPort{host("tcp", "", 8080), host("tcp", "", 8081), host("tcp", "198.51.100.1", 8082), host("tcp", "192.0.2.1", 8082), host("udp", "198.51.100.1", 8083),
 		of("four", true, false, host("tcp", "", 8084)), host("tcp", "", 8085), host("tcp", "192.0.2.1", 8086), of("six", false, true, host("tcp", "", 8087))}, wayOut}
-	var got []string
-	m := New(Config{TellTaken: func(all []agent.TakenPort) {
-		got = nil
-		for _, p := range all {
-			of := p.Endpoint
-			if p.Address.IsValid() {
-				of = p.Address.String()
-			}
-			got = append(got, fmt.Sprint(p.Protocol, " ", p.Port, " ", of, " ", p.By))
-		}
-	}})
+	got := &takenSeen{}
+	m := New(Config{Reports: got})
 	if err := m.reportTaken(in, ports); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082",
 		"tcp 8082 192.0.2.1 192.0.2.1:8082", "udp 8083 198.51.100.1 0.0.0.0:8083", "tcp 8084 2001:db8::1 [::]:8084",
 		"tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083", "tcp 8085 web [::]:8085"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	if !slices.Equal(got.ports, want) {
+		t.Errorf("%q, want %q", got.ports, want)
 	}
-	if err := m.reportTaken(entrances{}, hostPorts{}); err != nil || len(got) > 0 {
-		t.Errorf("nothing leads into endpoints: %v, %q", err, got)
+	if err := m.reportTaken(entrances{}, hostPorts{}); err != nil || len(got.ports) > 0 {
+		t.Errorf("nothing leads into endpoints: %v, %q", err, got.ports)
 	}
 }
 
