@@ -194,6 +194,9 @@ func TestAServiceOfKubernetesWaitsForANetworkOfItsTenant(t *testing.T) {
 	n := kubeNode(t).kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Protocol: "UDP", Port: 53}}})
 	n.wantServed("pods 10.96.0.7:53 17: []")
 	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"bridge","pvt-subnet":"172.19.0.0/16"}`).wantServed("missing-reference")
+	if _, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb}); err == nil || !strings.Contains(err.Error(), "forwarding mode bridge") {
+		t.Errorf("in forwarding mode bridge: %v, which does not name the mode", err)
+	}
 	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16"}`).wantServed("pods 10.96.0.7:53 17: []")
 	n.put(netKey("a.default"), netValue("default", "")).put(epKey("a.default-1"), epValue("a.default", "node1", "10.1.0.3")).step()
 	n.del(netKey("default-net.default")).wantServed("pods 10.96.0.7:53 17: []")

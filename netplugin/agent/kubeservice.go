@@ -78,6 +78,9 @@ func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error
 			return n, err // the tenant has no endpoint here
 		}
 	}
+	if c.mode.Bridged() {
+		return n, fault.New(fault.MissingReference, "services of Kubernetes are not served in forwarding mode bridge")
+	}
 	return n, fault.New(fault.MissingReference, "tenant %s has no routed network of encapsulation vxlan", tenant)
 }
 
