@@ -72,6 +72,7 @@ func (x *index) apply(b mirror.Batch) (nodes bool) {
 	}
 	if b.Another {
 		x.era++
+		x.renumber(b.Revision)
 	}
 	for _, e := range b.Events { // networks first: a listing has endpoints before them
 		if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && e.Value != nil {

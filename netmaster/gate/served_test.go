@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -224,5 +225,28 @@ func TestAListingIsNotContinuedWithoutATenant(t *testing.T) {
 	})
 	if kvs, _, err := n.ListAt(t.Context(), mastercfg.StateRoot, rev); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("revision %d has %d keys, %v", rev, len(kvs), err)
+	}
+}
+
+// A store that was restored has lower revisions: a node lists once, and watches from there.
+func TestANodeWatchesAStoreThatWentBack(t *testing.T) {
+	x := newIndex(nil, nil)
+	x.nodes["h1"] = mastercfg.Joined{}
+	key, value := endpointKey("blue", "net", "c1"), []byte(`{"netID":"net.blue","homingHost":"h1"}`)
+	network := mirror.Event{Key: mastercfg.NetworkPrefix + "net.blue", Value: []byte(`{"tenant":"blue"}`), ModRevision: 400, CreateRevision: 400}
+	x.apply(mirror.Batch{Revision: 900, Snapshot: true, Events: []mirror.Event{network, {Key: key, Value: value, ModRevision: 880, CreateRevision: 880}}})
+	x.apply(mirror.Batch{Revision: 910, Events: []mirror.Event{{Key: key, ModRevision: 910}}})
+	x.prune(time.Now().Add(time.Hour))
+	x.apply(mirror.Batch{Revision: 920, Events: []mirror.Event{{Key: key, Value: value, ModRevision: 920, CreateRevision: 920}}})
+	x.apply(mirror.Batch{Revision: 500, Another: true, Events: []mirror.Event{network, {Key: key, Value: value, ModRevision: 450, CreateRevision: 450}}})
+	now := time.Now()
+	w := &watch{key: mastercfg.StateRoot, end: mastercfg.StateRoot + "z", since: 501, next: 501, lost: x.lossesOf("h1", now).times, era: x.era, latest: math.MaxInt64, begun: now, told: now}
+	if m := x.message("h1", w, now); m != nil {
+		t.Errorf("it is told to list up to %d, at revision 500", m.CompactRevision)
+	}
+	group := mirror.Event{Key: mastercfg.EndpointGroupPrefix + "g:blue", Value: []byte("{}"), ModRevision: 501, CreateRevision: 501}
+	x.apply(mirror.Batch{Revision: 501, Events: []mirror.Event{group}})
+	if m := x.message("h1", w, now); m == nil || len(m.Events) != 1 {
+		t.Errorf("it hears %v, want the tenant's group", m)
 	}
 }

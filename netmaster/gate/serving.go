@@ -135,6 +135,21 @@ func (x *index) lossesOf(host string, now time.Time) loss {
 	return loss{times: own.times + all.times, at: max(own.at, all.at)}
 }
 
+// renumber forgets the revisions of another history of the store: compared with those of the present one, which may be
+// lower, they would make nodes list again until the store has reached them. The caller holds the lock.
+func (x *index) renumber(rev int64) {
+	for _, tenants := range x.serves {
+		for _, s := range tenants {
+			s.restart(rev)
+		}
+	}
+	for host, l := range x.lost {
+		l.at = rev
+		x.lost[host] = l
+	}
+	x.sighted = sighting{}
+}
+
 // hasLostSince reports whether a node has ceased to serve a tenant after a revision of the past.
 func (x *index) hasLostSince(host string, rev int64) bool {
 	x.mu.RLock()
