@@ -98,3 +98,18 @@ func TestSwitchesThatTakeOrdersFromTheNetworkAreNamed(t *testing.T) {
 		t.Errorf("what is not known: %v", got)
 	}
 }
+
+// A switch with several problems reports them as lines of one text: the check is one line nevertheless, in which they
+// can be told apart.
+func TestSeveralProblemsOfTheSwitchAreTold(t *testing.T) {
+	const two = `"ErrStats":{"LastError":"uplink eth1: it is gone\nport p1: no room\n"}`
+	for name, c := range map[string]struct{ driver, says string }{
+		"in sync":     {strings.Replace(driverInSync, `"ErrStats":{}`, two, 1), "FAIL  bridge n1: uplink eth1: it is gone; port p1: no room; see the log"},
+		"not in sync": {strings.NewReplacer(`"ErrStats":{}`, two, `"InSync":true`, `"InSync":false`).Replace(driverInSync), "FAIL  switch n1: flows are not in sync; uplink eth1: it is gone; port p1: no room; is Open"},
+	} {
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": c.driver, "/inspect/nameserver": namesServed})
+		if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, c.says) {
+			t.Errorf("%s: want %q: %v", name, c.says, got)
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 const presenceFile = "/run/contiv/netplugin.lock"
 
 // bePresent takes a shared lock that marks a running netplugin, until the result is closed or the process ends.
-func bePresent(path string) (io.Closer, error) {
+func bePresent(path string) (*os.File, error) {
 	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -36,11 +36,14 @@ func beAlone(path string) (lock io.Closer, made bool, err error) {
 			return nil, false, err
 		}
 	}
-	lock, err = locked(path, os.O_CREATE, unix.LOCK_EX, "a netplugin is running on this node: stop it first")
-	if err == nil && made {
-		lock = passing{lock, path}
+	file, err := locked(path, os.O_CREATE, unix.LOCK_EX, "a netplugin is running on this node: stop it first")
+	if err != nil {
+		return nil, made, err
 	}
-	return lock, made, err
+	if made {
+		return passing{file, path}, made, nil
+	}
+	return file, made, nil
 }
 
 // passing is a lock that removes its file when it is closed.
@@ -55,7 +58,7 @@ func (p passing) Close() error {
 	return errors.Join(err, p.Closer.Close())
 }
 
-func locked(path string, create, how int, taken string) (io.Closer, error) {
+func locked(path string, create, how int, taken string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|create, 0o600)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@
 // Every check prints one line: what was checked, what was found and, if there is a problem, how to repair it.
 package checkup
 
+import "strings"
+
 // Result is the outcome of one check.
 type Result struct {
 	Name   string // what was checked: "agent n1"
@@ -25,8 +27,13 @@ type Report func(Result)
 func (report Report) check(name, hint, detail string, err error) bool {
 	r := Result{Name: name, Detail: detail}
 	if err != nil {
-		r.Detail, r.Hint = err.Error(), hint
+		r.Detail, r.Hint = oneLine(err.Error()), hint
 	}
 	report(r)
 	return err == nil
+}
+
+// oneLine returns a text in one line: joined errors are lines, and a check is one.
+func oneLine(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }

@@ -335,7 +335,7 @@ func TestDockerAllocatesFirstAndNamesTheAddressThen(t *testing.T) {
 	}
 	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
 	b.ok("POST", "networks/red:web", `{"tenantName":"red","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24"}`)
-	if _, failure := alloc(mastercfg.AllocAddressRequest{AddressPool: "10.7.0.0/24"}); failure != "address pool 10.7.0.0/24 is ambiguous: networks web.blue and web.red" {
+	if _, failure := alloc(mastercfg.AllocAddressRequest{AddressPool: "10.7.0.0/24"}); failure != "address pool 10.7.0.0/24 is ambiguous: several networks have it, name a network, or a tenant as in 10.7.0.0/24:TENANT" {
 		t.Error(failure)
 	}
 }

@@ -253,3 +253,31 @@ func TestARuleWithAPortThatItsProtocolHasNotIsRefusedAndOneOfBeforeStays(t *test
 	b.ok("DELETE", "rules/blue:p:1", "")
 	b.ok("POST", "rules/blue:p:1", strings.Replace(ruleTCP, "tcp", "132", 1))
 }
+
+// A group does not get a part of a policy: a rule that cannot be read is named, and the group stays as it was.
+func TestAPolicyWithARuleThatCannotBeReadIsNotAttached(t *testing.T) {
+	b := withPolicy(t)
+	const rule, group = "rules/blue:p:1", "endpointGroups/blue:front"
+	const sound = `{"tenantName":"blue","policyName":"p","ruleId":"1","direction":"in","protocol":"tcp","port":80,"action":"deny"}`
+	b.ok("POST", rule, sound)
+	b.ok("POST", "rules/blue:p:2", strings.Replace(sound, `"ruleId":"1"`, `"ruleId":"2"`, 1))
+	b.store(mastercfg.ModelKey("rule", "blue:p:1"), `{`)
+	for _, what := range []string{frontWithP, strings.NewReplacer("front", "new").Replace(frontWithP)} {
+		at := group
+		if what != frontWithP { // a group that is new
+			at = "endpointGroups/blue:new"
+		}
+		code, answer, _ := b.do("POST", at, what)
+		if code != 500 || !strings.Contains(answer, "its rule blue:p:1 cannot be read") {
+			t.Errorf("%s: %d %s", at, code, answer)
+		}
+		if got := expanded(b); len(got) != 0 {
+			t.Errorf("%s has %q", at, got)
+		}
+	}
+	b.store(mastercfg.ModelKey("rule", "blue:p:1"), sound)
+	b.ok("POST", group, frontWithP)
+	if got := expanded(b); len(got) != 4 {
+		t.Errorf("with two rules, each for both directions: %q", got)
+	}
+}

@@ -10,6 +10,7 @@
 //
 //	audit.go   the file
 //	objects.go the objects in a line about many
+//	losses.go  counts of lines that were lost
 //	strict.go  lines for which requests wait
 //	syslog.go  a copy of each line for syslog
 //	verify.go  verification of the chain of hashes
@@ -30,7 +31,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -90,7 +90,7 @@ type Log struct {
 	size    int64 // at which the file is rotated
 	log     *logrus.Entry
 	entries chan queued
-	lost    atomic.Int64
+	lost    losses
 	strict  bool
 	copies  []*syslog
 
@@ -116,7 +116,7 @@ func (l *Log) Add(e Entry) {
 		select {
 		case l.entries <- queued{Entry: line}:
 		default:
-			l.lost.Add(1)
+			l.lost.add(1)
 		}
 	}
 }
@@ -187,18 +187,20 @@ func (l *Log) report(err error) {
 // write writes a line.
 func (l *Log) write(e Entry) error {
 	if err := l.open(); err != nil {
-		l.lost.Add(1)
+		l.lost.add(1)
 		return err
 	}
-	e.Previous, e.Lost = l.previous, l.lost.Swap(0)
+	e.Previous, e.Lost = l.previous, l.lost.take()
 	line, err := json.Marshal(e)
 	if err != nil {
-		l.lost.Add(e.Lost + 1)
+		l.lost.give(e.Lost)
+		l.lost.add(1)
 		return err
 	}
 	n, err := l.file.Write(append(line, '\n'))
 	if err != nil {
-		l.lost.Add(e.Lost + 1)
+		l.lost.give(e.Lost)
+		l.lost.add(1)
 		return errors.Join(err, l.truncatePartial())
 	}
 	l.written += int64(n)

@@ -134,7 +134,13 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	if n, err := verify(bytes.NewReader(text)); n != waiting || err != nil || !strings.Contains(string(text[:1000]), `"lost":7`) {
 		t.Errorf("%d lines, %v", n, err)
 	}
+	if n := l.Lost(); n != 7 {
+		t.Errorf("%d are counted", n)
+	}
 	var none *Log
+	if none.Lost() != 0 || none.Uncopied() != 0 {
+		t.Error("no log has lost something")
+	}
 	none.Add(Entry{})
 	none.Run(t.Context())
 }
@@ -174,8 +180,8 @@ func TestAFullDiskPutsNothingAside(t *testing.T) {
 		keys = append(keys, fmt.Sprint(i, strings.Repeat("k", 400)))
 	}
 	full := written(t, l, keys...)
-	if !bytes.HasPrefix(full, before) || l.lost.Load() < 2*filesKept {
-		t.Errorf("%d entries lost, left %d bytes", l.lost.Load(), len(full))
+	if !bytes.HasPrefix(full, before) || l.Lost() < 2*filesKept {
+		t.Errorf("%d entries lost, left %d bytes", l.Lost(), len(full))
 	}
 	if aside, err := filepath.Glob(path + ".*"); err != nil || len(aside) > 0 {
 		t.Errorf("put aside: %v, %v", aside, err)
@@ -183,7 +189,11 @@ func TestAFullDiskPutsNothingAside(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
+	lost := l.Lost()
 	after := written(t, l, "last")
+	if !strings.Contains(string(after), fmt.Sprintf(`"lost":%d,`, lost)) || l.Lost() != lost {
+		t.Errorf("%d are lost, and %d after the line that tells: %s", lost, l.Lost(), after[len(full):])
+	}
 	if n, err := verify(bytes.NewReader(after)); err != nil || n < 2 || !bytes.HasPrefix(after, full) || !strings.Contains(string(after), `"lost":`) {
 		t.Errorf("%d lines, %v", n, err)
 	}
@@ -237,7 +247,7 @@ func TestLinesGoOnWhenAnotherProgramTakesTheFileAway(t *testing.T) {
 			}
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				l.Add(Entry{Key: "lost"})
-				testkit.Eventually(t, 10*time.Second, "the entry is lost", func() bool { return l.lost.Load() == 1 })
+				testkit.Eventually(t, 10*time.Second, "the entry is lost", func() bool { return l.lost.unreported.Load() == 1 })
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}

@@ -59,7 +59,7 @@ func (l *Log) writeAll(first queued) {
 		err := l.write(next.Entry)
 		l.report(err)
 		if next.written != nil && err != nil {
-			l.lost.Add(-1) // the change of this entry is not made
+			l.lost.give(-1) // the change of this entry is not made
 			next.written <- err
 		} else if next.written != nil {
 			waiting = append(waiting, next.written)

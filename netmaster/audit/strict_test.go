@@ -98,6 +98,9 @@ func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
+	if n := l.Lost(); n != 3 {
+		t.Errorf("%d lines that could not be written are counted for the metrics, want 3", n)
+	}
 	text, err := os.ReadFile(filepath.Join(wrong, "audit.log"))
 	if n, bad := verify(bytes.NewReader(text)); err != nil || bad != nil || n != 1 || strings.Contains(string(text), `"lost"`) {
 		t.Errorf("%v, %v: %s", err, bad, text)

@@ -35,7 +35,7 @@ type syslog struct {
 	host    string
 	waiting chan []byte
 	queued  atomic.Int64 // bytes in waiting
-	lost    atomic.Int64
+	lost    losses
 	proven  time.Duration // time after which a message counts as read
 	redial  *retry.Pacer  // delay of connections after one that was shorter than that
 
@@ -113,7 +113,7 @@ func (s *syslog) add(at time.Time, line []byte) {
 		}
 	}
 	s.queued.Add(-int64(len(message)))
-	s.lost.Add(1)
+	s.lost.add(1)
 }
 
 // taken notes that a message waits no more, and returns it.
@@ -139,7 +139,7 @@ func (s *syslog) run(ctx context.Context) {
 			}
 		case <-ctx.Done():
 		}
-		if n := s.lost.Swap(0); n > 0 {
+		if n := s.lost.take(); n > 0 {
 			s.log.WithField("lost", n).Error("audit: lines were not copied, as there were too many to wait")
 		}
 	}
@@ -151,7 +151,8 @@ func (s *syslog) run(ctx context.Context) {
 	}
 	for i, message := range last {
 		if err := s.send(ending, message); err != nil {
-			s.log.WithError(err).WithField("lost", int(s.lost.Load())+len(last)-i).Error("audit: the last lines were not copied")
+			s.lost.add(int64(len(last) - i))
+			s.log.WithError(err).WithField("lost", s.lost.take()).Error("audit: the last lines were not copied")
 			return
 		}
 	}
@@ -287,7 +288,7 @@ func (s *syslog) hangUp() {
 	for i := range s.kept {
 		s.kept[i].at, s.kept[i].lived = time.Time{}, s.kept[i].age()
 	}
-	s.lost.Add(s.crowded)
+	s.lost.add(s.crowded)
 	s.crowded = 0
 }
 

@@ -358,7 +358,7 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 		}
 	}
 	s.hangUp()
-	if n := s.lost.Load(); n != more || len(s.kept) != waiting {
+	if n := s.lost.unreported.Load(); n != more || len(s.kept) != waiting {
 		t.Errorf("%d are lost, %d are kept", n, len(s.kept))
 	}
 }
@@ -371,10 +371,10 @@ func TestLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
 	for range lines + more {
 		s.add(time.Now(), line)
 	}
-	if n := s.lost.Load(); n <= more || len(s.waiting) >= lines {
+	if n := s.lost.unreported.Load(); n <= more || len(s.waiting) >= lines {
 		t.Errorf("%d are lost, %d wait", n, len(s.waiting))
 	}
-	waited, lost := len(s.waiting), s.lost.Load()
+	waited, lost := len(s.waiting), s.lost.unreported.Load()
 	connect()
 	for len(s.waiting) > 0 {
 		if err := s.send(t.Context(), s.taken(<-s.waiting)); err != nil {
@@ -390,7 +390,7 @@ func TestLinesWaitAndAreKeptWithinTheirRoom(t *testing.T) {
 		}
 	}
 	s.hangUp()
-	if n := s.lost.Load() - lost; s.size > room || n == 0 || len(s.kept)+int(n) != waited+more {
+	if n := s.lost.unreported.Load() - lost; s.size > room || n == 0 || len(s.kept)+int(n) != waited+more {
 		t.Errorf("%d bytes are kept in %d lines of %d, %d are lost", s.size, len(s.kept), waited+more, n)
 	}
 }
@@ -432,7 +432,7 @@ func TestLastLinesThatNobodyTakesAreCounted(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.Run(ended)
-	if !strings.Contains(said.String(), "lost=7") {
-		t.Errorf("it is said: %s", said)
+	if n := l.Uncopied(); !strings.Contains(said.String(), "lost=7") || n != 7 || l.Lost() != 0 {
+		t.Errorf("%d are counted, and it is said: %s", n, said)
 	}
 }

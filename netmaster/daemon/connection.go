@@ -20,8 +20,8 @@ import (
 // them, as Go's does for a request that then gets another connection. net/http limits the time to the end of the
 // first header from the beginning; then the connection would end just as its client sends a request on it, and a
 // POST would be lost, which no client repeats. So the time for a header begins with its first byte, and the
-// handshake has the same time of its own. Where TLS is served, the first byte has to come as soon: clients begin
-// their handshake at once.
+// handshake has the same time of its own. Where only TLS is of use, the first byte has to come as soon: clients begin
+// their handshake at once. Where plain HTTP is served as well, a silent connection may be a plain one.
 
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
@@ -37,6 +37,7 @@ type encrypting struct {
 	hasCertificate func() bool    // nil: never, as on the socket
 	gate           func(net.Conn) // takes over connections of agents
 	tlsOnly        bool           // plain connections are refused
+	servesPlain    func() bool    // whether requests on plain connections are served beside TLS; nil: never
 	handshakes     *handshakes
 }
 
@@ -46,8 +47,10 @@ func (e encrypting) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: conn, config: e.config, gate: e.gate, handshakes: e.handshakes, tlsOnly: e.tlsOnly,
-		plainOnly: !e.tlsOnly && (e.hasCertificate == nil || !e.hasCertificate())}, nil
+	c := &connection{Conn: conn, config: e.config, gate: e.gate, handshakes: e.handshakes, tlsOnly: e.tlsOnly,
+		plainOnly: !e.tlsOnly && (e.hasCertificate == nil || !e.hasCertificate())}
+	c.mayBePlain = c.plainOnly || !e.tlsOnly && e.servesPlain != nil && e.servesPlain()
+	return c, nil
 }
 
 // connection is a connection whose first byte shows whether it is TLS.
@@ -57,6 +60,7 @@ type connection struct {
 	gate       func(net.Conn)
 	tlsOnly    bool // it has to be TLS
 	plainOnly  bool // it is not TLS, whatever its first byte is
+	mayBePlain bool // it is served if it is plain
 	handshakes *handshakes
 	// idle is how long it may be silent before its first request; header is the time to the end of that
 	// request's header, and for a handshake. 0: no limit.
@@ -93,7 +97,7 @@ func (c *connection) within(limit time.Duration) error {
 func (c *connection) begin() {
 	var first [1]byte
 	soon := c.header
-	if c.plainOnly {
+	if c.mayBePlain {
 		soon = c.idle
 	}
 	if c.failed = c.within(soon); c.failed != nil {

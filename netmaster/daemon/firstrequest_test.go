@@ -26,6 +26,7 @@ func waiting(t *testing.T) map[string]func() net.Conn {
 	t.Helper()
 	p, tcp := founded(t)
 	_, without := founded(t)
+	both, beside := founded(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	socket, err := rootsocket.Listen(path, testkit.Quiet())
 	if err != nil {
@@ -41,14 +42,18 @@ func waiting(t *testing.T) map[string]func() net.Conn {
 	})
 	s := newServer(echo, p, nil, testkit.Quiet())
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout = header, 2*header
-	ended := make(chan error, 3)
+	ended := make(chan error, 4)
 	go func() {
 		ended <- s.serve(encrypting{Listener: tcp, config: p.server(), hasCertificate: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
+	}()
+	go func() {
+		ended <- s.serve(encrypting{Listener: beside, config: both.server(), hasCertificate: both.hasAuthorities, servesPlain: func() bool { return true },
+			handshakes: newHandshakes(testkit.Quiet())})
 	}()
 	go func() { ended <- s.serve(encrypting{Listener: without}) }()
 	go func() { ended <- s.serve(encrypting{Listener: socket}) }()
 	t.Cleanup(func() {
-		if err := errors.Join(s.stop(0), <-ended, <-ended, <-ended); err != nil {
+		if err := errors.Join(s.stop(0), <-ended, <-ended, <-ended, <-ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -62,6 +67,7 @@ func waiting(t *testing.T) map[string]func() net.Conn {
 	}
 	return map[string]func() net.Conn{
 		"plain":      func() net.Conn { return by("tcp", without.Addr().String()) },
+		"beside TLS": func() net.Conn { return by("tcp", beside.Addr().String()) },
 		"socket":     func() net.Conn { return by("unix", path) },
 		"before TLS": func() net.Conn { return by("tcp", tcp.Addr().String()) },
 		"TLS": func() net.Conn {
@@ -113,7 +119,8 @@ func TestTheFirstRequestOfAConnectionMayComeLate(t *testing.T) {
 func TestAHeaderThatHasBegunHasToEnd(t *testing.T) {
 	opens := waiting(t)
 	opens["handshake"], opens["nothing"] = opens["before TLS"], opens["before TLS"]
-	begun := map[string]string{"handshake": "\x16\x03\x01", "nothing": ""}
+	opens["handshake where plain is served"] = opens["beside TLS"]
+	begun := map[string]string{"handshake": "\x16\x03\x01", "handshake where plain is served": "\x16\x03\x01", "nothing": ""}
 	for name, open := range opens {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

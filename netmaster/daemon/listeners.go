@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
@@ -71,8 +72,14 @@ func (d *Daemon) otherPorts() (others []int) {
 func (d *Daemon) encrypts(l net.Listener, tlsOnly bool) net.Listener {
 	return encrypting{
 		Listener: l, config: d.certificates.server(), hasCertificate: d.certificates.serves, gate: d.gate.Take, tlsOnly: tlsOnly,
-		handshakes: d.handshakes,
+		servesPlain: d.servesPlain, handshakes: d.handshakes,
 	}
+}
+
+// servesPlain reports whether requests over plain HTTP are served.
+func (d *Daemon) servesPlain() bool {
+	is := d.mode.current()
+	return is == mastercfg.SecurityOpen || is == mastercfg.SecurityPermissive
 }
 
 // covers reports whether a listener on external also gets connections to control.

@@ -47,17 +47,26 @@ func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 	if err := p.pace.Wait(ctx); err != nil {
 		return false, err
 	}
+	asked, history := time.Now(), p.db.Standing().History
+	revision, err := p.ask(ctx)
+	if err != nil {
+		return false, err
+	}
+	p.asked, p.history, p.revision = asked, history, revision
+	return p.revision >= rev, nil
+}
+
+// ask asks the store for its revision.
+func (p *present) ask(ctx context.Context) (int64, error) {
 	wire, err := p.db.Wire(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	asked, history := time.Now(), p.db.Standing().History
 	answer, err := wire.KV.Range(ctx, &pb.RangeRequest{Key: []byte(mastercfg.Root), CountOnly: true}) // a single key, which is never written
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	p.asked, p.history, p.revision = asked, history, answer.Header.Revision
-	return p.revision >= rev, nil
+	return answer.Header.Revision, nil
 }
 
 // waitForRevision is inStep for a revision that a node names. It

@@ -5,7 +5,7 @@
 //
 //	who.go      connections of nodes: certificate, record, removal
 //	scope.go    for each prefix, which nodes may see a record; visible.go: whether one node may
-//	serving.go  which tenants a node serves
+//	serving.go  which tenants a node serves; served.go: whether its listing had their records
 //	index.go    the records on which this depends, from one mirror
 //	recent.go   the last changes, kept once for all watches
 //	reads.go    ranges, filtered; watches.go, streams.go watches, filtered
@@ -19,7 +19,8 @@
 // An answer is filtered with an index that is at least as new as the answer; a watch is filtered by the tenants that
 // the node served at the revision at which the watch begins. When a node begins to serve another tenant, its watches
 // lack the older records of that tenant: they end as compacted, and the node lists again, as it does after every
-// gap. They end in the same way when a tenant is not served any more. A node that lists through one gate and watches
+// gap. A watch continues if the tenant returns before it is dropped here, and the watch has begun while the node had an
+// endpoint of it. Watches end in the same way when a tenant is not served any more. A node that lists through one gate and watches
 // through another may keep records of such a tenant until it serves the tenant again, and lists then.
 //
 // One watch in etcd feeds all watches of all nodes. A watch that asks for older changes than are kept here, and one

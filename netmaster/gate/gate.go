@@ -140,7 +140,8 @@ func (g *Gate) Connections() int { return g.callers.count() }
 // Take accepts a connection whose TLS has negotiated HTTP/2. It does not block.
 func (g *Gate) Take(conn net.Conn) { g.queue.put(conn) }
 
-// forget drops tenants that nodes have not served for Linger.
+// forget drops tenants that nodes have not served for Linger, and finds out which watches continue for those that return
+// until then.
 func (g *Gate) forget(ctx context.Context) {
 	tick := time.NewTicker(g.pruneEvery())
 	defer tick.Stop()
@@ -148,6 +149,7 @@ func (g *Gate) forget(ctx context.Context) {
 		select {
 		case <-tick.C:
 			g.index.prune(time.Now().Add(-g.cfg.Linger))
+			g.sight(ctx)
 		case <-ctx.Done():
 			return
 		}

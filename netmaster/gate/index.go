@@ -31,8 +31,9 @@ type index struct {
 	entered    map[string]string              // key of a record that every node serves -> its tenant
 	routing    bool                           // VLANs are routed
 	era        int                            // number of the store's history
-	names      map[string]string              // interned names
-	sweepAt    int                            // number of names at which unused ones are dropped
+	sighted    sighting
+	names      map[string]string // interned names
+	sweepAt    int               // number of names at which unused ones are dropped
 	recent     recent
 	open       func(place, sealed string) (string, error) // decrypts with the keyring
 	withheld   withheld
@@ -71,6 +72,7 @@ func (x *index) apply(b mirror.Batch) (nodes bool) {
 	}
 	if b.Another {
 		x.era++
+		x.renumber(b.Revision)
 	}
 	for _, e := range b.Events { // networks first: a listing has endpoints before them
 		if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && e.Value != nil {
@@ -200,7 +202,7 @@ func (x *index) setMode(value []byte, rev int64) {
 		for host, tenants := range x.serves {
 			if s := tenants[everything]; s != nil {
 				x.addLoss(host, rev)
-				s.since = rev
+				s.restart(rev)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	x.serve("h1", "red", 1, 5)
 	x.serve(everyNode, "red", 1, 10)
 	for host, want := range map[string]int64{"h1": 0, "h2": 10, "h3": 0} {
-		if got := x.lastAdmission(host, 8); got != want {
+		if got := x.lastAdmission(host, listing{before: 8, latest: math.MaxInt64}); got != want {
 			t.Errorf("%s came to see a tenant at %d, want %d", host, got, want)
 		}
 	}
@@ -40,7 +41,7 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	if start, half, end := lost(0), lost(30*time.Second), lost(time.Minute); start > 20 || half < 50 || half > 150 || end != 200 {
 		t.Errorf("%d of 200 at once, %d after half of the time, %d after all of it", start, half, end)
 	}
-	if got := x.lastAdmission("h1", 8); got != 0 {
+	if got := x.lastAdmission("h1", listing{before: 8, latest: math.MaxInt64}); got != 0 {
 		t.Errorf("h1 came to see a tenant at %d when another reason for it went", got)
 	}
 }
@@ -54,7 +55,7 @@ func TestATenantThatComesBackIsListed(t *testing.T) {
 	x.serve("h1", "red", -1, 6)
 	x.serve("h1", "red", 1, 10)
 	x.serve("h1", "red", 1, 11) // was there
-	if got := x.lastAdmission("h1", 8); got != 10 {
+	if got := x.lastAdmission("h1", listing{before: 8, latest: math.MaxInt64}); got != 10 {
 		t.Errorf("it came back at %d, want 10", got)
 	}
 }
@@ -80,7 +81,7 @@ func TestANodeWithoutATenantLeftSeesNone(t *testing.T) {
 	x.nodes["all"], x.nodes["none"] = mastercfg.Joined{}, mastercfg.Joined{Tenants: mastercfg.WithoutTenant([]string{"blue"}, "blue")}
 	for _, host := range []string{"all", "none"} {
 		x.serve(host, "blue", 1, 5)
-		if sees := x.sees(host, scope{tenant: "blue"}, 8); sees != (host == "all") {
+		if sees := x.sees(host, scope{tenant: "blue"}, listing{before: 8, latest: math.MaxInt64}); sees != (host == "all") {
 			t.Errorf("%s sees the next tenant of the name: %v", host, sees)
 		}
 	}

@@ -78,6 +78,9 @@ func occupy(ctx context.Context, places chan struct{}) error {
 // read reads the store, page by page at one revision, and leaves out records that the node may not see.
 func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	q := newRangeRead(r)
+	if q.isRange() && !q.bare && isFiltered(string(r.Key)) && g.index.hasLostSince(c.host, r.Revision) {
+		return nil, rpctypes.ErrGRPCCompacted // the pages of one listing have the same tenants
+	}
 	for {
 		page, err := wire.KV.Range(ctx, q.next)
 		if err != nil {
@@ -224,11 +227,11 @@ func (x *index) mayHaveSeen(host string, past *mvccpb.KeyValue) bool {
 			r = x.recent.gone[key]
 		}
 		if past.ModRevision < r.born {
-			return x.sees(host, x.scopeByValue(key, past.Value), math.MaxInt64)
+			return x.sees(host, x.scopeByValue(key, past.Value), anyTime())
 		}
 		s = r.scope
 	}
-	return x.sees(host, s, math.MaxInt64) || s.tenant != "" && x.mayServe(host, s.tenant)
+	return x.sees(host, s, anyTime()) || s.tenant != "" && x.mayServe(host, s.tenant)
 }
 
 // filter returns the records that a node may see and that were written at a revision or later, and the number of all
@@ -238,7 +241,7 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 	defer x.mu.RUnlock()
 	for _, kv := range kvs {
 		key := string(kv.Key)
-		if !x.sees(host, x.scopeOf(key, kv.ModRevision), math.MaxInt64) || x.withholds(host, key, kv.Value) {
+		if !x.sees(host, x.scopeOf(key, kv.ModRevision), anyTime()) || x.withholds(host, key, kv.Value) {
 			continue
 		}
 		count++

@@ -347,17 +347,17 @@ func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 		b.network(tenant, "net")
 	}
 	short := func(c *Config) { c.Linger = 100 * time.Millisecond }
-	gates := []*running{b.open(short), b.open(short)}
-	mirrors := map[string]*follower{}
+	gates := []*running{b.open(short), b.open(short), b.open(func(c *Config) { c.Linger = 1200 * time.Millisecond })}
+	mirrors, nodes := map[string]*follower{}, map[string]*node{}
 	for i, host := range hosts {
 		n := b.through(b.join(host, []string{fmt.Sprintf("192.0.2.%d", i+1)}), gates...)
-		mirrors[host] = b.follow(n, mastercfg.StateRoot)
+		mirrors[host], nodes[host] = b.follow(n, mastercfg.StateRoot), n
 	}
 	homed, ever := map[string]string{}, map[string]bool{} // endpoint -> host; host and tenant
 	for i := range 400 {
 		tenant, name := tenants[random.IntN(len(tenants))], fmt.Sprintf("c%d", random.IntN(4))
 		key := endpointKey(tenant, "net", name)
-		switch random.IntN(5) {
+		switch random.IntN(6) {
 		case 0, 1, 2:
 			host := hosts[random.IntN(len(hosts))]
 			b.endpoint(tenant, "net", name, host)
@@ -367,6 +367,10 @@ func TestMirrorsHaveWhatTheirNodesServeInTheEnd(t *testing.T) {
 			delete(homed, key)
 		case 4:
 			b.put(mastercfg.EndpointGroupPrefix+fmt.Sprintf("g%d:%s", i%7, tenant), mastercfg.EndpointGroupState{TenantName: tenant})
+		case 5: // a node goes to another netmaster
+			if err := nodes[hosts[random.IntN(len(hosts))]].SetEndpoints(gates[1+random.IntN(2)].url); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if i == 200 { // one netmaster is stopped
 			gates[0].stop()

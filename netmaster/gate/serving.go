@@ -23,8 +23,8 @@ type loss struct {
 // service is the number of endpoints of a tenant on a node, and since when the node serves it.
 type service struct {
 	endpoints int
-	since     int64     // revision
 	gone      time.Time // when the last endpoint was removed; zero while there are some
+	served
 }
 
 // homed counts an endpoint of a node.
@@ -44,16 +44,16 @@ func (x *index) serve(host, tenant string, step int, rev int64) {
 	}
 	s := x.serves[host][tenant]
 	if s == nil {
-		s = &service{since: rev}
+		s = &service{}
 		x.serves[host][tenant] = s
 	}
-	if s.endpoints == 0 { // also while the tenant lingers: another gate may have dropped it, and the node may have listed there
-		s.since = rev
+	if s.endpoints == 0 {
+		s.begin(rev)
 	}
 	s.endpoints += step
 	s.gone = time.Time{}
 	if s.endpoints == 0 {
-		s.gone = time.Now()
+		s.gone, s.until = time.Now(), rev
 	}
 }
 
@@ -133,6 +133,28 @@ func (x *index) lossesOf(host string, now time.Time) loss {
 		all = loss{times: all.times - 1}
 	}
 	return loss{times: own.times + all.times, at: max(own.at, all.at)}
+}
+
+// renumber forgets the revisions of another history of the store: compared with those of the present one, which may be
+// lower, they would make nodes list again until the store has reached them. The caller holds the lock.
+func (x *index) renumber(rev int64) {
+	for _, tenants := range x.serves {
+		for _, s := range tenants {
+			s.restart(rev)
+		}
+	}
+	for host, l := range x.lost {
+		l.at = rev
+		x.lost[host] = l
+	}
+	x.sighted = sighting{}
+}
+
+// hasLostSince reports whether a node has ceased to serve a tenant after a revision of the past.
+func (x *index) hasLostSince(host string, rev int64) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return rev > 0 && x.lossesOf(host, time.Now()).at > rev
 }
 
 // turn returns when, within the spread, a node learns of a loss of all nodes.

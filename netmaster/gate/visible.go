@@ -17,9 +17,9 @@ func (x *index) scopeOf(key string, at int64) scope {
 	return r.scope
 }
 
-// sees reports whether a node may see a record of a scope, by the tenants that it has served since before a
-// revision. The caller holds the lock.
-func (x *index) sees(host string, s scope, before int64) bool {
+// sees reports whether a node may see a record of a scope, by the tenants that it serves and that its listing had.
+// The caller holds the lock.
+func (x *index) sees(host string, s scope, l listing) bool {
 	switch {
 	case s.all, s.host == host && host != "":
 		return true
@@ -29,11 +29,11 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	if !x.mayServe(host, s.tenant) {
 		return false
 	}
-	served := func(by, tenant string) bool {
+	serves := func(by, tenant string) bool {
 		have := x.serves[by][tenant]
-		return have != nil && have.since < before
+		return have != nil && have.had(l)
 	}
-	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
+	return serves(host, s.tenant) || serves(everyNode, s.tenant) || x.routing && serves(host, everything)
 }
 
 // mayServe reports whether a node has joined for a tenant: a join token without tenants is for all. The caller holds
@@ -43,13 +43,13 @@ func (x *index) mayServe(host, tenant string) bool {
 	return known && joined.Serves(tenant)
 }
 
-// lastAdmission returns the last revision, at or after from, at which a node began to see the records of
+// lastAdmission returns the last revision, after a listing, at which a node began to see the records of
 // another tenant; 0: none. The caller holds the lock.
-func (x *index) lastAdmission(host string, from int64) (last int64) {
+func (x *index) lastAdmission(host string, l listing) (last int64) {
 	for _, by := range []string{host, everyNode} {
 		for tenant, s := range x.serves[by] {
 			if counts := tenant == everything && x.routing || tenant != everything && x.mayServe(host, tenant); counts &&
-				s.since >= from && !x.sees(host, scope{tenant: tenant}, from) {
+				s.since >= l.before && !x.sees(host, scope{tenant: tenant}, l) {
 				last = max(last, s.since)
 			}
 		}

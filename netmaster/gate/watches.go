@@ -25,13 +25,18 @@ type watchServer struct {
 type watch struct {
 	id       int64
 	key, end string
-	since    int64 // it shows the tenants that the node served before this revision
+	since    int64 // the first revision that was asked for: the node has what is older
 	next     int64 // the next revision to send
+	latest   int64 // revision of the store after the watch began; math.MaxInt64: not known yet
 	lost     int   // the node's number of losses when the watch began
 	era      int   // number of the store's history
 	progress bool
+	begun    time.Time
 	told     time.Time // time of the last message
 }
+
+// listing is that of the watch's client.
+func (w *watch) listing() listing { return listing{before: w.since, latest: w.latest} }
 
 // watching is one watch stream of a node.
 type watching struct {
@@ -132,7 +137,7 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 	x.mu.RLock()
 	begun := &watch{
 		key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times,
-		era: x.era, progress: r.ProgressNotify, told: time.Now(),
+		latest: math.MaxInt64, era: x.era, progress: r.ProgressNotify, begun: time.Now(), told: time.Now(),
 	}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
@@ -186,6 +191,7 @@ func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, one := range w.watches {
+		x.sighted.date(one)
 		var m *pb.WatchResponse
 		switch {
 		case deaf != nil:
@@ -220,7 +226,7 @@ func (x *index) message(host string, w *watch, now time.Time) *pb.WatchResponse 
 		case w.since <= lost.at: // it may have listed before
 			return compacted(w, lost.at+1)
 		}
-		if at := x.lastAdmission(host, w.since); at != 0 {
+		if at := x.lastAdmission(host, w.listing()); at != 0 {
 			return compacted(w, at+1)
 		}
 	}
@@ -260,7 +266,7 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 	if key != w.key && (key < w.key || key >= w.end) {
 		return nil
 	}
-	if x.sees(host, c.after, w.since) {
+	if x.sees(host, c.after, w.listing()) {
 		if x.withholds(host, key, c.event.Kv.Value) {
 			return nil
 		}
@@ -270,7 +276,7 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 		}
 		return c.event
 	}
-	if !x.sees(host, c.before, w.since) {
+	if !x.sees(host, c.before, w.listing()) {
 		return nil
 	}
 	return &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: c.event.Kv.Key, ModRevision: c.rev}}

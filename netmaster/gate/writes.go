@@ -137,7 +137,7 @@ func (x *index) judgeCompare(host string, c *pb.Compare) error {
 		return fmt.Errorf("nodes do not read this")
 	}
 	_, there := x.records[key]
-	if (there || !mayHaveGone(key)) && !x.sees(host, x.scopeOf(key, math.MaxInt64), math.MaxInt64) {
+	if (there || !mayHaveGone(key)) && !x.sees(host, x.scopeOf(key, math.MaxInt64), anyTime()) {
 		return fmt.Errorf("it is not of a tenant that the node serves")
 	}
 	return nil

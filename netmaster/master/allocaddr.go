@@ -98,6 +98,8 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	return nil
 }
 
+// The caller may be the agent of a node that serves some tenants only: refusals name no network that it has not named.
+
 // findSpace finds the network by an id ("N.T", or "N:G.T" for the range of a group; anything after a bar is
 // ignored), or without an id by its pool. Ids are compared, never parsed: names may contain dots.
 func findSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
@@ -130,7 +132,7 @@ func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, e
 			continue
 		}
 		if found != nil {
-			return nil, fault.New(fault.Conflict, "group %s is ambiguous: %s and %s", id, found.ID, g.ID)
+			return nil, fault.New(fault.Conflict, "group %s is ambiguous: several groups have this id", id)
 		}
 		found = g
 	}
@@ -158,7 +160,7 @@ func formerSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*s
 			continue
 		}
 		if found != "" {
-			return nil, fault.New(fault.Conflict, "group %s is gone, and it is ambiguous whose it was: networks %s and %s", id, found, networkID)
+			return nil, fault.New(fault.Conflict, "group %s is gone, and it is ambiguous whose it was: the networks of several tenants fit its id", id)
 		}
 		found = networkID
 	}
@@ -177,7 +179,7 @@ func networkByPool(r ledger.Reader, pool netip.Prefix, tenant string) (string, e
 		}
 		id := mastercfg.NetworkID(owner, name)
 		if found != "" {
-			return "", fault.New(fault.Conflict, "address pool %s is ambiguous: networks %s and %s", pool, found, id)
+			return "", fault.New(fault.Conflict, "address pool %s is ambiguous: several networks have it, name a network, or a tenant as in %s:TENANT", pool, pool)
 		}
 		found = id
 	}

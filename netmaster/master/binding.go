@@ -11,14 +11,23 @@ import (
 )
 
 // Attach applies a policy to a group: it writes a binding, and the expansion of each rule. The caller
-// links the two objects and stores both.
+// links the two objects and stores both. A policy with a rule that cannot be read is refused: without the rule,
+// it would let other packets through.
 func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
+	rules, others := rulesOf(tx, policy)
+	if len(others) > 0 {
+		return fault.New(fault.Internal, "policy %s is not attached to group %s: its rule %s cannot be read", policy.ModelKey(), group.ModelKey(), others[0])
+	}
+	return attach(tx, group, groupID, policy, rules)
+}
+
+// attach is Attach with some rules of the policy.
+func attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy, rules []*contivmodel.Rule) error {
 	id := mastercfg.PolicyID(group.ModelKey(), policy.ModelKey())
 	if _, exists := tx.Get(mastercfg.PolicyPrefix + id); exists {
 		return fault.New(fault.Conflict, "Epg policy exists").WithDetails("policy " + policy.ModelKey())
 	}
 	binding := mastercfg.EpgPolicy{ID: id, EpgPolicyKey: id, EndpointGroupID: groupID}
-	rules, _ := rulesOf(tx, policy)
 	for _, rule := range rules {
 		if err := expandOn(tx, binding, rule); err != nil {
 			return err

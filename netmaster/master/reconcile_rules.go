@@ -58,7 +58,8 @@ func isNamed(r ledger.Reader, bindingID string) (bool, error) {
 	return parts[2] == g.TenantName && slices.Contains(g.Policies, parts[3]), nil
 }
 
-// reattach writes the binding of a policy to a group, if both exist.
+// reattach writes the binding of a policy to a group, if both exist. Rules that cannot be read are left out, and
+// reported with others that cannot: a group without any rule of its policy would be worse off.
 func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, error) {
 	policy, err := Get[contivmodel.Policy](tx, g.TenantName+":"+name, nil)
 	if err != nil || policy == nil {
@@ -68,7 +69,8 @@ func reattach(tx *ledger.Tx, g *contivmodel.EndpointGroup, name string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	return true, Attach(tx, g, rec.EndpointGroupID, policy)
+	rules, _ := rulesOf(tx, policy)
+	return true, attach(tx, g, rec.EndpointGroupID, policy, rules)
 }
 
 // RewriteRules expands all rules again, after a change that affects each of them.

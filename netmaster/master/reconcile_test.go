@@ -365,3 +365,15 @@ func TestValuesNobodyCanReadAreLeftAlone(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A group has lost the binding of its policy, one of whose rules cannot be read: it gets the others back.
+func TestALostBindingIsMadeWithTheRulesThatCanBeRead(t *testing.T) {
+	w := populated(t)
+	const binding = mastercfg.PolicyPrefix + "default:front:default:p"
+	w.damage(mastercfg.ModelKey("rule", "default:p:1"), "{")
+	w.damage(binding, "")
+	w.reconcile(master.NewReconciler(w.ledger, w.entry))
+	if _, there := storetest.Dump(t, w.db)[binding]; !there {
+		t.Errorf("there is no %s", binding)
+	}
+}

@@ -54,5 +54,8 @@ func isDamage(err error) bool {
 
 // damaged returns an error about data that cannot be read, with the remedy.
 func damaged(err error) error {
+	if isShortage(err) {
+		return fmt.Errorf("%w; %s", err, moreFiles)
+	}
 	return fmt.Errorf("%w; if its data is damaged, add the member again without data, or restore a backup", err)
 }

@@ -1,13 +1,18 @@
 package logging
 
 import (
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
+	"golang.org/x/sys/unix"
 )
 
 // A handler that panics leaves its client without an answer: the log says so at the level of errors, with the
@@ -37,3 +42,32 @@ func TestPanicsOfHandlersAreErrors(t *testing.T) {
 		t.Errorf("the client's fault is not at debug level: %q", found)
 	}
 }
+
+// Where a server cannot accept connections, as it may open no more files, its clients get no answer: that is an error, and
+// logged once in a while, as net/http tries again up to 200 times a second.
+func TestAServerThatCannotAcceptSaysSo(t *testing.T) {
+	logger, logged := test.NewNullLogger()
+	logger.SetLevel(logrus.DebugLevel)
+	server := &http.Server{ErrorLog: OfServer(logrus.NewEntry(logger))}
+	full := refusing(4)
+	if err := server.Serve(&full); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	all := logged.AllEntries()
+	if len(all) != 1 || all[0].Level != logrus.ErrorLevel || all[0].Message != "connections are not accepted: accept tcp: accept4: too many open files" {
+		t.Errorf("it is said: %v", all)
+	}
+}
+
+// refusing is a listener that fails so often before it ends.
+type refusing int
+
+func (r *refusing) Accept() (net.Conn, error) {
+	if *r--; *r < 0 {
+		return nil, io.EOF
+	}
+	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", unix.EMFILE)}
+}
+
+func (*refusing) Close() error   { return nil }
+func (*refusing) Addr() net.Addr { return &net.TCPAddr{} }
