@@ -38,6 +38,7 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 	}
 	trunk, ok := db.trunk()
 	switch {
+	case !ok && db.taken(w.trunk.name) != nil:
 	case !ok:
 		ops = append(ops, w.trunk.insert()...)
 		ops = append(ops, ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("trunk")}))
@@ -54,9 +55,13 @@ func (w wantedBridge) operations(db *database) []ovsdb.Operation {
 }
 
 // create makes the bridge with its local port, as ovs-vsctl add-br does, and
-// the trunk.
+// the trunk, unless another port has its name.
 func (w wantedBridge) create(db *database) []ovsdb.Operation {
-	ops := append(w.trunk.insert(),
+	ops, ports := []ovsdb.Operation(nil), []ovsdb.UUID{"local"}
+	if db.taken(w.trunk.name) == nil {
+		ops, ports = w.trunk.insert(), append(ports, "trunk")
+	}
+	ops = append(ops,
 		ovsdb.Insert("Interface", "local_interface", ovsdb.Row{"name": w.name, "type": "internal"}),
 		ovsdb.Insert("Port", "local", ovsdb.Row{"name": w.name, "interfaces": ovsdb.UUID("local_interface")}),
 		ovsdb.Insert("Bridge", "bridge", ovsdb.Row{
@@ -65,7 +70,7 @@ func (w wantedBridge) create(db *database) []ovsdb.Operation {
 			"fail_mode":     failMode,
 			"protocols":     protocols,
 			"other_config":  w.otherConfig(),
-			"ports":         []ovsdb.UUID{"local", "trunk"},
+			"ports":         ports,
 		}))
 	if len(db.root.Rows()) == 0 {
 		// The database is not initialised yet.

@@ -108,3 +108,49 @@ func TestATunnelThatCannotBeMadeIsReportedAndPodsWorkWithout(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+// A name is that of one port of all bridges: somebody else's is left alone, and pods of the node work without ours.
+func TestATunnelWhoseNameAnotherBridgeHasIsReportedAndPodsWorkWithout(t *testing.T) {
+	n := newNode(t)
+	taken := []string{"add-port", "br-other", "vxif0", "--", "set", "Interface", "vxif0", "type=internal"}
+	n.AddBridge("br-other")
+	n.Vsctl(taken...)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.reaches(b.endpoint.IPv4.String())
+	told := func() bool {
+		s := r.Status()
+		return strings.HasSuffix(s.LastError, "port vxif0 of bridge br-other has the name of ours: remove or rename it")
+	}
+	eventually(t, "it is told whose port it is", told)
+	n.Vsctl("del-port", "br-other", "vxif0")
+	back := func() bool {
+		return r.Status().LastError == "" && strings.Contains(n.Vsctl("list-ports", bridge), "vxif0")
+	}
+	eventually(t, "the tunnel is there", back)
+
+	r.stop()
+	n.Vsctl("del-port", "vxif0") // one step for both ends ovs-vswitchd (3.1)
+	n.Vsctl(taken...)
+	r = n.start()
+	r.give(everything(a, b))
+	eventually(t, "it is told when the bridge is there, too", told)
+	n.Vsctl("del-port", a.port.HostLink)
+	eventually(t, "ports are set right meanwhile", func() bool { return len(r.Ports()) == 2 && a.pings(b.endpoint.IPv4.String()) })
+	n.Vsctl("del-port", "br-other", "vxif0")
+	eventually(t, "the tunnel is back", back)
+}
+
+func TestABridgeWhoseNameAPortHasIsMadeOnceThatIsGone(t *testing.T) {
+	n := newNode(t)
+	n.AddBridge("br-other")
+	n.Vsctl("add-port", "br-other", bridge, "--", "set", "Interface", bridge, "type=internal")
+	r := n.start()
+	eventually(t, "it is told whose port it is", func() bool {
+		return strings.HasSuffix(r.Status().LastError, "port "+bridge+" of bridge br-other has the name of ours: remove or rename it")
+	})
+	n.Vsctl("del-port", "br-other", bridge)
+	r.give(drivers.Change{Replace: true})
+	eventually(t, "the bridge is there", func() bool { s := r.Status(); return s.InSync && s.LastError == "" })
+}

@@ -308,7 +308,7 @@ func TestAChangeOfAGroupIsSeenInTheFlows(t *testing.T) {
 }
 
 func TestAnObjectThatCannotBeAFlowIsReportedAndHoldsUpNobody(t *testing.T) {
-	n := newNode(t)
+	n := newUnderlay(t)
 	r := n.start()
 	bad := remote(8, 0)
 	bad.VRF = 0

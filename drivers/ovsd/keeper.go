@@ -90,6 +90,11 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 // changed the bridge in a way that deletes its flows, keepBridge sends flowsLost to the programmer when
 // ovs-vswitchd has applied that change and the correction.
 func (k *keeper) keepBridge(ctx context.Context) error {
+	if _, there := k.db.ourBridge(); !there {
+		if err := k.db.taken(k.config.Bridge); err != nil { // by its local port
+			return err
+		}
+	}
 	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
 		_, config, err := k.db.client.Configure(ctx, ops...)

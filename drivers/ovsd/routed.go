@@ -17,6 +17,7 @@ func (d *Driver) routed() tunnelroutes.Config {
 		Control:       d.config.vswitchd(),
 		At:            d.links.at(),
 		Link:          func() (netlink.Link, bool, error) { return d.links.withAddress(d.config.VTEP) },
+		IsLocalPort:   d.db.isLocalPort,
 		List:          d.links.routesBy,
 		Peers:         d.peers.all,
 		Mine:          d.db.client.Owner,
@@ -24,6 +25,12 @@ func (d *Driver) routed() tunnelroutes.Config {
 		Note:          d.note,
 		News:          d.keeperDue.Send,
 	}
+}
+
+// isLocalPort reports whether a link is the local port of a bridge of the userspace datapath.
+func (db *database) isLocalPort(link string) bool {
+	bridge, is := db.bridgeNamed.Row(link)
+	return is && bridge.Datapath == DatapathNetdev
 }
 
 // keepTunnelRoutes keeps the routes of the switch's tunnels, if the switch routes them.

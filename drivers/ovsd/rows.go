@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Keys of external_ids.
@@ -292,6 +293,22 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 func (db *database) hasInterface(name string) bool {
 	_, ok := db.linkNamed.Row(name)
 	return ok
+}
+
+// taken returns an error if there is a port or an interface with a name, in any bridge: another one cannot be inserted.
+func (db *database) taken(name string) error {
+	port, taken := db.portNamed.Row(name)
+	if !taken {
+		var link interfaceRow
+		if link, taken = db.linkNamed.Row(name); taken {
+			port, _ = db.ports.Find(func(p portRow) bool { return slices.Contains(p.Interfaces, link.UUID) })
+		}
+	}
+	if !taken {
+		return nil
+	}
+	bridge, _ := db.bridges.Find(func(b bridgeRow) bool { return slices.Contains(b.Ports, port.UUID) })
+	return fault.New(fault.Conflict, "port %s of bridge %s has the name of ours: remove or rename it", name, bridge.Name)
 }
 
 // hasPortWith reports whether an endpoint's port of our bridge has these meters. Each bridge has meters of its own.

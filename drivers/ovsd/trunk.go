@@ -89,9 +89,13 @@ func formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID) {
 	return ports
 }
 
-// trunkFailure returns the switch's error about the trunk's interface.
+// trunkFailure returns why there is no trunk, or the switch's error about its interface.
 func (d *Driver) trunkFailure() error {
-	if t, ok := d.db.trunk(); ok && t.link.Error != nil {
+	t, ok := d.db.trunk()
+	switch {
+	case !ok:
+		return d.db.taken(d.db.trunkName)
+	case t.link.Error != nil:
 		return fault.New(fault.Unavailable, "%s: %s", d.config.trunk(), *t.link.Error)
 	}
 	return nil

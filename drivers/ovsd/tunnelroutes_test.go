@@ -191,3 +191,35 @@ func TestTunnelsOfIPv6HaveTheirRoutes(t *testing.T) {
 	u.endsAt("routes of IPv6 alone", "ipv6(dst=2001:db8::1,", "2001:db8:1::/48 dev br-phy GW 2001:db8::fe SRC 2001:db8::1", "2001:db8::/64 dev br-phy SRC 2001:db8::1")
 	u.starts(false)
 }
+
+// The userspace datapath loses tunnel packets without a word where the address is on a link of the kernel, or on an
+// internal port, such as one of a VLAN.
+func TestATunnelAddressByWhichNothingIsSentIsReported(t *testing.T) {
+	for name, options := range map[string][]string{"it reads routes": nil, "it is given routes": {noSystemRoutes}} {
+		t.Run(name, func(t *testing.T) {
+			u := newUnderlay(t, options...)
+			u.Vsctl("add-port", "br-phy", "int0", "tag=7", "--", "set", "Interface", "int0", "type=internal")
+			r := u.start()
+			r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network, remote(8, 6)}})
+			move := func(from, to string) {
+				u.Exec("ip", "link", "set", to, "up")
+				u.Exec("ip", "address", "del", "192.0.2.1/24", "dev", from)
+				u.Exec("ip", "address", "add", "192.0.2.1/24", "dev", to)
+			}
+			is := func(why, problem string) {
+				t.Helper()
+				eventually(t, why, func() bool {
+					told := r.Status().LastError
+					return told == problem || problem != "" && strings.Contains(told, problem)
+				})
+			}
+			is("it is right", "")
+			move("br-phy", "under0")
+			is("it is on a link of the kernel", "tunnel address 192.0.2.1 is on link under0, which is not the local port")
+			move("under0", "int0")
+			is("it is on a port of a VLAN", "tunnel address 192.0.2.1 is on link int0, which is not the local port")
+			move("int0", "br-phy")
+			is("it is back", "")
+		})
+	}
+}

@@ -1,10 +1,12 @@
 package uplink
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Rows of the database, with the relevant columns.
@@ -112,6 +114,22 @@ func (db *database) bridgeOf(link string) string {
 	return bridge.Name
 }
 
+// taken returns an error if a port or an interface of another bridge has a name: another one cannot be inserted.
+func (db *database) taken(name, bridge string) error {
+	if b, there := db.bridge(bridge); there {
+		if _, ours := db.port(b, name); ours {
+			return nil
+		}
+	}
+	link, isLink := db.linkNamed.Row(name)
+	port, found := db.ports.Find(func(p portRow) bool { return p.Name == name || isLink && slices.Contains(p.Interfaces, link.UUID) })
+	if !found {
+		return nil
+	}
+	holder, _ := db.bridges.Find(func(b bridgeRow) bool { return slices.Contains(b.Ports, port.UUID) })
+	return fault.New(fault.Conflict, "port %s of bridge %s has the name of ours: remove or rename it", name, holder.Name)
+}
+
 // seen returns the configuration number that ovs-vswitchd has applied.
 func (db *database) seen() int64 { return db.rootRow().CurCfg }
 
@@ -132,6 +150,14 @@ type wanted struct {
 
 // failMode standalone: without a controller it is a learning switch.
 const failMode = "standalone"
+
+// taken returns an error for each name of ours that another bridge has.
+func (w wanted) taken(db *database) (err error) {
+	for _, name := range []string{w.name, PeerPort, uplinkPort} {
+		err = errors.Join(err, db.taken(name, w.name))
+	}
+	return err
+}
 
 // operations returns the operations that correct the rows, none if they are correct.
 func (w wanted) operations(db *database) []ovsdb.Operation {

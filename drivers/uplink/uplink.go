@@ -238,6 +238,9 @@ func (b *Bridge) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := want.taken(b.db); err != nil {
+		return err
+	}
 	if ops := want.operations(b.db); len(ops) > 0 {
 		notUp, err := b.configure(ctx, want, ops)
 		if err != nil {

@@ -20,3 +20,14 @@ func isGone(r *attachment.Record) (bool, error) {
 	}
 	return podlink.Gone(r.Netns, r.NetnsID)
 }
+
+// wasLostByFormer reports whether a container was attached under another name of the node and has no link any more,
+// as after a boot in which the machine was renamed. It does not forward, and to hold it would keep the datapath from
+// serving the node under its present name.
+func (c *Config) wasLostByFormer(r *attachment.Record) (bool, error) {
+	if r.Stored == nil || r.Stored.Endpoint.HomingHost == "" || r.Stored.Endpoint.HomingHost == c.HostLabel {
+		return false, nil
+	}
+	there, err := podlink.Exists(r.HostLink, r.EndpointID())
+	return !there, err
+}

@@ -70,7 +70,13 @@ func New(c Config) (*Server, error) {
 		c.Log.WithError(p).Error("checkpoint set aside; its endpoint is deleted some minutes after its container is gone")
 	}
 	for _, r := range store.Select(isReady) {
-		c.Datapath.Hold(heldBy(&r))
+		lost, err := c.wasLostByFormer(&r)
+		if err != nil {
+			return nil, fmt.Errorf("CNI server: container %s: %w", r.Attachment(), err)
+		}
+		if !lost {
+			c.Datapath.Hold(heldBy(&r))
+		}
 	}
 	return &Server{
 		Config:  c,

@@ -23,7 +23,7 @@
 // Begin with agent.go, cache.go, wanted.go, plan.go and program.go. The other files, by subject:
 //
 //	the cache         decode and address: what records say; index; presence: which tenants the node programs;
-//	                  held: what the store has lost and pods need
+//	                  held: what the store has lost and pods need; renamed: pods of the node's former name
 //	nodes             nodes (addresses of machines), peers (tunnel addresses), recallpeers
 //	networks          flooding, outside (the way out), bgp, nameserver, limits (of rates)
 //	services          service (of netctl); kube, kubeservice and kubeports (of Kubernetes)

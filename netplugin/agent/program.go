@@ -24,7 +24,7 @@ func (a *Agent) missing() error {
 	if !a.cache.globalKnown() {
 		return fault.New(fault.Unavailable, "global configuration %s is not in the store yet", mastercfg.GlobalConfigKey)
 	}
-	return nil
+	return a.renamed()
 }
 
 // program passes the first complete state to the driver, and then every change.

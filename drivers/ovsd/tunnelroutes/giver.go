@@ -54,10 +54,23 @@ func (g *giver) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.setRoutes(ctx, table, want); err != nil || !g.gives {
+	if err := g.setRoutes(ctx, table, want); err != nil {
 		return g.errorUnlessReads(err)
 	}
+	if err := g.checkLink(link); err != nil || !g.gives {
+		return err
+	}
 	return g.checkReach(ctx)
+}
+
+// checkLink returns an error where other nodes are to be reached, and the tunnel address is on a link by which the
+// userspace datapath sends no tunnel packets: on any other than the local port of one of its bridges it loses them all.
+func (g *giver) checkLink(link netlink.Link) error {
+	if name := link.Attrs().Name; len(g.Peers()) > 0 && !g.IsLocalPort(name) {
+		return fault.New(fault.Unavailable, "the tunnel address %s is on link %s, which is not the local port of a bridge of the userspace datapath: "+
+			"no tunnel packet leaves this node; have it on a bridge with the link as a port", g.VTEP, name)
+	}
+	return nil
 }
 
 // errorUnlessReads returns the error of a pass; nil where the switch reads the routes itself.

@@ -45,6 +45,7 @@ type Config struct {
 	Control       vswitchd.Control
 	At            netns.NsHandle                                                       // where the links of the switch are
 	Link          func() (link netlink.Link, there bool, err error)                    // the one that has the address
+	IsLocalPort   func(link string) bool                                               // of a bridge of the userspace datapath
 	List          func(link netlink.Link, family int) (all []netlink.Route, err error) // the system's routes through a link
 	Peers         func() []netip.Addr                                                  // tunnel addresses of other nodes
 	Mine          func() bool                                                          // no other driver has the bridge: its routes would be that driver's
