@@ -8,7 +8,7 @@ const NetworkPolicySegment = "networkPolicies"
 type NetworkPolicyOper struct {
 	Key      string                 `json:"key"`      // NAMESPACE:NAME
 	Realised string                 `json:"realised"` // such as: on 1 of 2 nodes
-	Nodes    []string               `json:"nodes"`    // with selected pods
+	Nodes    []string               `json:"nodes"`    // with selected pods; if it is about egress, in forwarding mode bridge, also those that receive what these flood
 	Missing  []NetworkPolicyMissing `json:"missing"`  // those whose switches do not implement it completely
 }
 

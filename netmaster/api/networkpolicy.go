@@ -20,13 +20,13 @@ import (
 // NetworkPolicy lists where a Kubernetes NetworkPolicy is in force.
 type NetworkPolicy struct {
 	Tenant string              // tenant of its namespace
-	Nodes  []NetworkPolicyNode // nodes with pods that it selects, by name
+	Nodes  []NetworkPolicyNode // nodes with pods that it selects, or that receive what these flood, if it is about egress; by name
 }
 
 // NetworkPolicyNode is one of these nodes.
 type NetworkPolicyNode struct {
 	Name    string
-	Tenants []string // tenants of these pods
+	Tenants []string // tenants of the selected pods
 	Lacks   string   // why its switch does not enforce the policy; empty: it does
 }
 

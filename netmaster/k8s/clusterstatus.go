@@ -21,7 +21,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// conditionEnforced is True when the switches of all nodes with subjects of a ClusterNetworkPolicy enforce it.
+// conditionEnforced is True when the switches of all nodes that apply a ClusterNetworkPolicy enforce it: those with subjects, and
+// in forwarding mode bridge those that receive what its subjects flood (floods.go).
 const conditionEnforced = "contiv.io/Enforced"
 
 // reportEvery is the interval of reports: a policy's status is not written more often.
@@ -75,9 +76,17 @@ func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
 	if err = errors.Join(told, err); len(look) == 0 {
 		return 0, err
 	}
-	nodesOf := r.nodesByClass()
+	var floods floods
+	if err = r.ledger.View(func(state ledger.Reader) (err error) {
+		floods, err = r.readFloods(state)
+		return err
+	}); err != nil {
+		return len(look), err
+	}
+	nodesOf, heardBy := r.nodesByClass(), r.heardByClass(floods)
 	for i, policy := range look {
-		if one := r.reportPolicy(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, nodes); one != nil {
+		on := applying(nodesWith(records[i], nodesOf), hearing(records[i], heardBy))
+		if one := r.reportPolicy(ctx, policy, on, records[i].Epoch, nodes); one != nil {
 			failed, err = failed+1, one
 		}
 	}
@@ -122,14 +131,14 @@ func (r *reports) unreported() (look []*v1alpha2.ClusterNetworkPolicy, records [
 	return look, records, err
 }
 
-func (r *reports) reportPolicy(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, said map[string]mastercfg.K8sEnforced) error {
+func (r *reports) reportPolicy(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, on appliedOn, epoch uint32, said map[string]mastercfg.K8sEnforced) error {
 	var missing []string
-	for _, node := range nodes {
+	for _, node := range on.nodes {
 		if !said[node].Enforces(ofClusterPolicy+policy.Name, epoch) {
 			missing = append(missing, node)
 		}
 	}
-	now := enforced(nodes, missing)
+	now := on.enforced(missing)
 	now.ObservedGeneration = policy.Generation
 	if err := r.writeCondition(ctx, policy, meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced), now); err != nil {
 		return fmt.Errorf("%s: %w", policy.Name, err)
@@ -140,15 +149,31 @@ func (r *reports) reportPolicy(ctx context.Context, policy *v1alpha2.ClusterNetw
 	return nil
 }
 
-// enforced returns the condition of a policy with subjects on nodes, of which missing do not enforce it yet.
-func enforced(nodes, missing []string) metav1.Condition {
+// appliedOn are the nodes that apply a policy.
+type appliedOn struct {
+	nodes []string
+	with  string // what is on them
+}
+
+// applying returns the nodes with subjects of a policy, and those on which floods of its subjects are received.
+func applying(subjects, hearers []string) appliedOn {
+	all := slices.Concat(subjects, hearers)
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > len(subjects) {
+		return appliedOn{all, "subjects, or endpoints that receive what these flood"}
+	}
+	return appliedOn{subjects, "subjects"}
+}
+
+// enforced returns the condition of a policy that missing nodes do not enforce yet.
+func (on appliedOn) enforced(missing []string) metav1.Condition {
 	if missing == nil {
 		return metav1.Condition{Type: conditionEnforced, Status: metav1.ConditionTrue, Reason: "Enforced",
-			Message: fmt.Sprintf("on all nodes with subjects: %d", len(nodes))}
+			Message: fmt.Sprintf("on all nodes with %s: %d", on.with, len(on.nodes))}
 	}
 	const some = 5
 	return metav1.Condition{Type: conditionEnforced, Status: metav1.ConditionFalse, Reason: "Pending",
-		Message: fmt.Sprintf("on %d of %d nodes with subjects; not on %s", len(nodes)-len(missing), len(nodes), strings.Join(missing[:min(some, len(missing))], ", "))}
+		Message: fmt.Sprintf("on %d of %d nodes with %s; not on %s", len(on.nodes)-len(missing), len(on.nodes), on.with, strings.Join(missing[:min(some, len(missing))], ", "))}
 }
 
 // nodesByClass returns the nodes with pods of each class.

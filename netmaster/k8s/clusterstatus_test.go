@@ -55,14 +55,8 @@ func (w *world) nodes(names ...string) {
 	}
 }
 
-// A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch of its present
-// rules.
-func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
-	w := newWorld(t)
-	w.nodes("node1", "node2")
-	w.served().Store(true)
-	policies := w.policies.PolicyV1alpha2().ClusterNetworkPolicies()
-	// The fake does not support apply. This replacement sets the conditions unchanged.
+// appliesConditions lets the fake apply conditions, unchanged: it does not support apply.
+func (w *world) appliesConditions() {
 	w.policies.PrependReactor("patch", clusterPolicyResource, func(action kubetesting.Action) (bool, runtime.Object, error) {
 		patch := action.(kubetesting.PatchAction)
 		var applied v1alpha2.ClusterNetworkPolicy
@@ -77,6 +71,16 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		policy.Status = applied.Status
 		return true, policy, w.policies.Tracker().Update(patch.GetResource(), policy, "")
 	})
+}
+
+// A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch of its present
+// rules.
+func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
+	w := newWorld(t)
+	w.nodes("node1", "node2")
+	w.served().Store(true)
+	policies := w.policies.PolicyV1alpha2().ClusterNetworkPolicies()
+	w.appliesConditions()
 	w.pod("web0", "u0", "node1", nil)
 	w.pod("web1", "u1", "node2", nil)
 	policy := &v1alpha2.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard", Generation: 1}, Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: v1alpha2.AdminTier,

@@ -31,7 +31,7 @@
 //	  backends        backends, tenantbackends, unservedbackends, formernames
 //	policies          policies, policyversions, policywrite, anypod; netpol: of NetworkPolicies
 //	  cluster-wide    clusterpolicies, clusterupdate, clusternetpol
-//	  in force        refused, clusterstatus, policystate
+//	  in force        refused, clusterstatus, policystate, floods
 //	nodes             nodes, taint, dismiss, nodeproblems
 //	a new cluster     firstnetworks, ranges; overlaps: of ServiceCIDRs
 //	records           strays: that no leader can have written

@@ -3,6 +3,7 @@ package k8s
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,13 +21,13 @@ import (
 // PolicyState is where a NetworkPolicy is in force.
 type PolicyState struct {
 	Tenant string       // tenant of its namespace
-	Nodes  []PolicyNode // nodes with pods that it selects, by name
+	Nodes  []PolicyNode // nodes with pods that it selects, or that receive what these flood, if it is about egress; by name
 }
 
 // PolicyNode is one of these nodes.
 type PolicyNode struct {
 	Name    string
-	Tenants []string // tenants of these pods
+	Tenants []string // tenants of the selected pods
 	Lacks   string   // why its switch does not enforce the policy; empty: it does
 }
 
@@ -62,6 +63,10 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
+		floods, err := p.readFloods(r)
+		if err != nil {
+			return err
+		}
 		for _, pod := range pods {
 			if !isJudged(pod) || !meaning.Subject.Pods.Matches(pod.Labels) {
 				continue
@@ -70,8 +75,17 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
-			if on := pod.Spec.NodeName; placed.Tenant != "" && !slices.Contains(tenants[on], placed.Tenant) { // otherwise it is not placed, and does not start
-				tenants[on] = append(tenants[on], placed.Tenant)
+			if placed.Tenant == "" { // it is not placed, and does not start
+				continue
+			}
+			nodes := map[string]struct{}{pod.Spec.NodeName: {}}
+			if meaning.Out {
+				maps.Copy(nodes, floods.heardBy(pod.Namespace, pod.Name, uidOf(pod)))
+			}
+			for on := range nodes {
+				if !slices.Contains(tenants[on], placed.Tenant) {
+					tenants[on] = append(tenants[on], placed.Tenant)
+				}
 			}
 		}
 		return nil

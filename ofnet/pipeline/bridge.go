@@ -25,7 +25,8 @@ import (
 // there, too, no packet leaves the network.
 //
 // The group of the sender, on another node, is looked up by network and MAC, and so is the receiver. A packet
-// without a receiver by MAC is flooded (flood.go).
+// without a receiver by MAC is flooded (flood.go). One with another address than the receiver's, as to a router, is FLOODED, too:
+// what the connection tracker knows of its addresses is not about this receiver (track.go).
 type bridging struct{ others uint32 }
 
 // reserved are the addresses by which switches communicate with each other, as masks. An endpoint that sends such
@@ -76,9 +77,14 @@ func (b bridging) endpoint(w *Wants, e placed) {
 	if !e.Mode.Bridged() {
 		return
 	}
-	inNetwork := regNetwork.is(uint32(e.Tag))
-	w.flow(at(tableDest, priorityExact, inNetwork, openflow.EthDst(e.MAC)).
-		do(toReceiver(e, b.others)...).goTo(tablePolicy))
+	inNetwork, atMAC := regNetwork.is(uint32(e.Tag)), openflow.EthDst(e.MAC)
+	w.flow(at(tableDest, priorityExact, inNetwork, atMAC).
+		do(regFlooded.set(1)).do(toReceiver(e, b.others)...).goTo(tablePolicy))
+	for _, a := range e.ownAddresses() {
+		f := familyOf(a)
+		w.flow(at(tableDest, priorityOwn, inNetwork, atMAC, f.is(), f.dst(inet.Host(a))).
+			do(toReceiver(e, b.others)...).goTo(tablePolicy))
+	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableDest, priorityExact, inNetwork, regRouted.is(1), f.is(), f.dst(inet.Host(a))).

@@ -165,6 +165,16 @@ func (p probeFrame) areCopiesOfFragments() bool {
 // first packet of a connection, and to the connection tracker all copies belong to that.
 func (p probeFrame) areCopiesOfAnAnswer() bool { return p.toAll != (mac{}) && p.begun != nil }
 
+// isKnownWhereJudged reports whether the copy of an answer is judged on the node of one of the connection's ends. The tracker of
+// another node does not know the connection: there it is a packet like others.
+func (p probeFrame) isKnownWhereJudged(to int) bool {
+	node := to % 3
+	if to >= plugs { // on the sender's
+		node = p.from % 3
+	}
+	return node == p.from%3 || node == p.begun.from%3
+}
+
 // tiersAdmit returns the verdict of the tiers about a connection's first packet in one direction.
 func (w *world) tiersAdmit(p *probeFrame, to int, out bool) bool {
 	s, subject := sides[out], to

@@ -93,6 +93,9 @@ func (w *world) begins(p *probeFrame) bool {
 // admits reports whether the isolation of sender and receiver lets a packet pass, each by the final rules of its
 // own group, or the tiers' rules for its class.
 func (w *world) admits(p probeFrame, to int) bool {
+	if p.areCopiesOfAnAnswer() && !p.isKnownWhereJudged(to) {
+		p.begun = nil
+	}
 	if !w.lawless && (p.areCopiesOfFragments() || p.areCopiesOfAnAnswer()) {
 		of := judgement // on the sender's node nothing distinguishes the directions
 		if to < plugs && to%3 != p.from%3 {

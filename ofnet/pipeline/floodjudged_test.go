@@ -45,11 +45,7 @@ func TestFloodedPacketsOfAKnownConnectionAreJudgedForTheirReceivers(t *testing.T
 		c.judge(nil, s.rules...)
 		said, answered := fmt.Sprint("said ", i, "."), fmt.Sprint("answered ", i, ".")
 		datagram := func(to mac, text string) []byte { return udpFrame(to, lan1.MAC, lan2.IPv4, lan1.IPv4, text) }
-		answer := func(to mac, text string) []byte {
-			f := udpFrame(to, lan2.MAC, lan1.IPv4, lan2.IPv4, text)
-			copy(f[34:], []byte{f[36], f[37], f[34], f[35]})
-			return f
-		}
+		answer := func(to mac, text string) []byte { return answerFrame(to, lan2.MAC, lan1.IPv4, lan2.IPv4, text) }
 		sender.send(datagram(lan2.MAC, said))
 		if partner.receive(soon, carrying(said)) == nil {
 			t.Fatalf("%s: nothing arrives", s.name)
@@ -131,18 +127,19 @@ func TestACopyForOneReceiverDoesNotAdmitAConnectionWithAnother(t *testing.T) {
 	}
 	sender := c.pod(lan1).wire()
 	witnesses := []*wire{c.pod(lan3).wire(), c.pod(lan4).wire()}
+	silent := allowing(true, denied, inTier(FirstTier, 0, Deny), withPeers(sends)) // it may not begin a connection, either
 	for i, s := range []struct {
 		sender, receiver Tiers
 		rule             TierRule
 	}{
-		{JudgesOut, 0, allowing(true, sends, inTier(FirstTier, 0, Deny), withPeers(denied))},
-		{JudgesOut | IsolatesOut, 0, allowing(true, sends, withPeers(others))},
-		{0, JudgesIn, allowing(false, denied, inTier(FirstTier, 0, Deny), withPeers(sends))},
-		{0, JudgesIn | IsolatesIn, allowing(false, denied, withPeers(others))},
+		{JudgesOut, JudgesOut, allowing(true, sends, inTier(FirstTier, 0, Deny), withPeers(denied))},
+		{JudgesOut | IsolatesOut, JudgesOut, allowing(true, sends, withPeers(others))},
+		{0, JudgesIn | JudgesOut, allowing(false, denied, inTier(FirstTier, 0, Deny), withPeers(sends))},
+		{0, JudgesIn | IsolatesIn | JudgesOut, allowing(false, denied, withPeers(others))},
 	} {
 		for _, to := range []Endpoint{lan2, lan5} { // on the other node, and on the sender's
 			c.pod(lan1).Tiers, c.pod(to).Tiers = s.sender|Tracked, s.receiver|Tracked
-			c.judge(nil, s.rule)
+			c.judge(nil, s.rule, silent)
 			receiver := c.pod(to).wire()
 			datagram := func(at mac, text string) []byte { return udpFrame(at, lan1.MAC, to.IPv4, lan1.IPv4, text) }
 			flooded, direct := fmt.Sprintf("flooded %d to %s.", i, to.ID), fmt.Sprintf("direct %d to %s.", i, to.ID)
@@ -152,9 +149,7 @@ func TestACopyForOneReceiverDoesNotAdmitAConnectionWithAnother(t *testing.T) {
 					t.Fatalf("%s does not get %q", w.pod.ID, flooded)
 				}
 			}
-			answer := udpFrame(lan1.MAC, to.MAC, lan1.IPv4, to.IPv4, "answer to "+flooded)
-			copy(answer[34:], []byte{answer[36], answer[37], answer[34], answer[35]})
-			receiver.send(answer)
+			receiver.send(answerFrame(lan1.MAC, to.MAC, lan1.IPv4, to.IPv4, "answer to "+flooded))
 			fence := fmt.Sprintf("fence %d of %s.", i, to.ID)
 			receiver.send(ethernet(lan1.MAC, to.MAC, 0x88b5, []byte(fence)))
 			if got := sender.got(fence, "answer to "+flooded); got != 0 {

@@ -134,6 +134,8 @@ func TestAFirstFragmentWithoutAllHeadersIsDropped(t *testing.T) {
 	from.send(first(destinationOptions, udp, 1, 1, 12, 'h', 'i', 'd', 'e'))
 	from.send(first(destinationOptions, destinationOptions, 0, 1, 4, 'h', 'i', 'd', 'e'))
 	from.send(first(noNextHeader, 'h', 'i', 'd', 'e', 0, 0, 0, 0))
+	// A message of ICMPv6 whose type is in the next fragment: it could be an advertisement of a router.
+	from.send(first(destinationOptions, openflow.ProtoICMPv6, 0, 1, 4, 'h', 'i', 'd', 'e'))
 	from.send(first(destinationOptions, append([]byte{udp, 0, 1, 4, 0, 0, 0, 0}, []byte{0, 9, 0, 9, 0, 24, 0, 0, 's', 'h', 'o', 'w', 0, 0, 0, 0}...)...))
 	if got := to.receive(soon, func(frame []byte) bool {
 		return bytes.Contains(frame, []byte("hide")) || bytes.Contains(frame, []byte("show"))

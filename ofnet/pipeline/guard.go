@@ -53,7 +53,8 @@ func (guard) base(w *Wants) {
 	// the kernel's it is a first fragment without a next header.
 	w.flow(
 		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPProto(0)).drop(reasonTooShort),
-		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPFirstFragment(), openflow.IPProto(noNextHeader)).drop(reasonTooShort))
+		at(tableGuard, priorityGuard, ipv6().is(), openflow.IPFirstFragment(), openflow.IPProto(noNextHeader)).drop(reasonTooShort),
+		at(tableGuard, priorityGuard, icmpv6(0, openflow.IPFirstFragment())...).drop(reasonTooShort)) // 0 is no type: it is not there
 }
 
 // noNextHeader is the protocol of an IPv6 packet that ends with its headers (RFC 8200, 4.7).

@@ -10,7 +10,7 @@ import (
 // Worlds with classes whose rules change: connections begin before there are rules, and go on under one set of rules after
 // the other. Each packet passes if the present rules admit the connection that it belongs to, whichever end sends it. In
 // bridged networks packets with the addresses of connections are flooded besides: each copy is judged for its receiver, or
-// dropped if it looks like an answer.
+// dropped if it looks like an answer of a connection that the node knows.
 
 // oldConnections is their number in a world at most.
 const oldConnections = 60
@@ -49,7 +49,7 @@ func (c *cluster) judgedAnew(t *testing.T, w *world, m *mailbox) {
 				floods, echoes = append(floods, w.floodOf(requests[i])), append(echoes, w.floodOf(answer))
 			}
 		}
-		// In the first epoch everybody's node gets to know each connection before an answer is flooded.
+		// In the first epoch the nodes of both ends get to know each connection before an answer is flooded.
 		sent := [][]probeFrame{floods, requests, answers, echoes, requests, floods, answers}
 		if w.epoch%2 == 0 {
 			slices.Reverse(sent)

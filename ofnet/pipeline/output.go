@@ -28,7 +28,9 @@ func (output) endpoint(w *Wants, e placed) {
 	}
 	w.flow(delivery.metered(e.receivedMeter()).do(send).end())
 	if e.Mode.Bridged() && e.receivedMeter() != 0 {
-		// A meter that drops a copy also drops the copies behind it.
-		w.flow(at(tableOutput, priorityExcept, regOut.is(e.port), regFlooded.is(1)).do(send).end())
+		// A meter that drops a copy also drops the copies behind it. What is sent to the MAC is no copy.
+		w.flow(
+			at(tableOutput, priorityExcept, regOut.is(e.port), regFlooded.is(1)).do(send).end(),
+			at(tableOutput, priorityService, regOut.is(e.port), regFlooded.is(1), openflow.EthDst(e.MAC)).metered(e.receivedMeter()).do(send).end())
 	}
 }

@@ -24,7 +24,7 @@ var (
 	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel or the uplink, 3 the name server, 4 the host, 5 the host, to a service."}
 	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
-	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
+	regFlooded  = Register{"FLOODED", 0, 5, 1, "In a bridged network: a copy for one member, or for the other nodes; or what has the MAC of its receiver, and not its address."}
 	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the MTU of the path to other nodes."}
 	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service with session affinity: table AFFINITY was visited."}
 	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "What the tiers judge of the sender, if it is on this node; bits: 1 its egress, 2 policies isolate its egress, 4 its ingress, 8 policies isolate its ingress."}

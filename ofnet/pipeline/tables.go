@@ -109,6 +109,7 @@ const (
 	priorityExact   uint16 = 100  // one object, one kind of packet
 	priorityChecked uint16 = 101  // of these, packets whose size is checked
 	priorityTurned  uint16 = 102  // a reply of or to a group whose rules end the evaluation
+	priorityOwn     uint16 = 103  // an address of the receiver that the MAC identifies
 	priorityRefuse  uint16 = 105  // what a flow for all of an object's packets would let pass
 	priorityOutside uint16 = 106  // what such a flow would refuse leaves by the host
 	priorityInside  uint16 = 107  // and those of them that do not

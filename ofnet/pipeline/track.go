@@ -35,13 +35,14 @@ import (
 //
 // In the userspace datapath the tuple of later fragments has no port. They are admitted: without the first
 // fragment, to which the rules apply, they are useless, and the tracker needs all fragments of a datagram on
-// each pass. (Of SCTP it sees the first one once.) Fragments that a bridged network floods must not reach the
-// tracker: it would reassemble fragments of the copies for several receivers, and so deliver a first fragment
+// each pass. (Of SCTP it sees the first one once.) Such fragments of a bridged network must not reach the
+// tracker: it would reassemble fragments for several receivers, as of copies, and so deliver a first fragment
 // to a receiver whose rules deny it. They are dropped if tiers apply to sender or receiver.
 //
 // All copies of a flooded packet are one connection to the tracker, perhaps one with an endpoint whose address the
-// packet has. So each is evaluated, whatever the tracker knows, and admits nothing that follows. One with the addresses of a reply
-// cannot be: with its ends exchanged it would be evaluated as sent by its receiver, as it is, by the rules for the ports of the
+// packet has, and so is a packet at the MAC of another receiver (bridge.go). So each is evaluated, whatever the tracker knows, and
+// committed to nothing: that would not only admit what follows, it would also say who began it. One with the addresses of a reply
+// cannot be evaluated: with its ends exchanged it would be as if sent by its receiver, as it is, by the rules for the ports of the
 // connection's first packet. It is dropped if tiers apply to sender or receiver. Nothing needs it: a reply has a receiver.
 //
 // Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The
@@ -145,6 +146,7 @@ func (t tracking) base(w *Wants) {
 			at(tableKnown, priorityGuard, f.is(), trackedState(), openflow.CTNwProto(openflow.ProtoSCTP), openflow.IPLaterFragment()).admitted(),
 			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
 			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
+			at(tableAdmit, priorityGuard, f.is(), regFlooded.is(1)).admitted(),
 			at(tableKnown, priorityRefuse, f.is(), tracked(0), openflow.IPLaterFragment()).goTo(tableAdmit),
 			at(tableAdmit, priorityOther, f.is()).do(admit()).end(),
 			at(tableAdmit, priorityExcept, enteredWhole(f)...).do(admitAside()).admitted(),
@@ -249,8 +251,7 @@ func (tracking) epoch(w *Wants, e Epoch) {
 			invalid(openflow.TCPFlags(accepts, accepts)).do(forget).admitted(),
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark, regFlooded.is(0)).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark, regFlooded.is(0)).admitted(),
-			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short()), regFlooded.is(0)).
-				do(admit(set(mark))).end(),
+			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).do(admit(set(mark))).end(),
 			at(tableAdmit, priorityVisit, append(enteredWhole(f), regEpoch.is(e.short()))...).do(admitAside(set(mark))).admitted())
 	}
 }
