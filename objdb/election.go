@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -55,6 +57,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	}
 	log := db.log.WithField("lock", cfg.Lock)
 	wait := retry.NewPacer(RetryFirst, RetryMost)
+	var trouble logging.Trouble // a repeated error is a warning at intervals
 	for {
 		term, err := db.campaignOnce(ctx, cfg)
 		switch {
@@ -66,7 +69,11 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 		case ctx.Err() != nil:
 			return nil, fault.New(fault.Unavailable, "campaign for lock %q: %w", cfg.Lock, ctx.Err())
 		}
-		log.WithError(err).Warn("campaign interrupted, standing again")
+		level := logrus.DebugLevel
+		if trouble.IsNews(err, time.Now()) {
+			level = logrus.WarnLevel
+		}
+		log.WithError(err).Log(level, "campaign interrupted, standing again")
 		wait.Sleep(ctx)
 	}
 }
