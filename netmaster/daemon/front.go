@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -19,7 +20,7 @@ type front struct {
 	mode  func() mastercfg.SecurityMode
 	// reached reports whether the other members of the store reach the one in this process.
 	reached func() bool
-	// mayWrite asks the store whether the leader's user may write, with an error of kind Denied if not.
+	// mayWrite asks the store whether the user of this netmaster may write, with an error of kind Denied if not.
 	mayWrite func(ctx context.Context) error
 	readOnly atomic.Pointer[error]        // its last refusal; nil: it was none
 	leader   atomic.Pointer[http.Handler] // nil while following
@@ -98,13 +99,15 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 func (f *front) readiness(ctx context.Context) (role, problem string) {
 	role = "leader"
 	holder, err := f.proxy.leader.address(ctx)
+	refusal := f.readOnly.Load()
 	switch leads := f.leading() != nil; {
 	case leads && err != nil:
 		return "", "leader, the store does not answer it: " + err.Error()
+	case leads && refusal != nil:
+		return "", "leader, the store takes no changes from it: " + (*refusal).Error()
 	case leads:
-		if refusal := f.readOnly.Load(); refusal != nil {
-			return "", "leader, the store takes no changes from it: " + (*refusal).Error()
-		}
+	case errors.Is(err, errNoLeader) && refusal != nil:
+		return "", "follower, the store takes no changes from it: " + (*refusal).Error()
 	case err != nil:
 		return "", "follower, leader unknown: " + err.Error()
 	case !leads && holder == f.proxy.self: // as after a restore, until the lease of the backup has ended

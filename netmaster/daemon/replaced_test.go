@@ -174,3 +174,21 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 		t.Errorf("the log: %s", text)
 	}
 }
+
+// Members of etcd 3.6 renew no lease of a user that may not write: then nobody leads.
+func TestWhereNobodyMayLeadReadyzNamesTheRefusal(t *testing.T) {
+	p := newProxy(holder(func() (string, error) { return "", fault.New(fault.NotFound, "key not found") }), "127.0.0.1:1", new(certificates), testkit.Quiet())
+	p.silence.every = 10 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	f.mayWrite = func(context.Context) error { return fault.New(fault.Denied, "permission denied") }
+	var asking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
+	testkit.Eventually(t, 30*time.Second, "the cause is named", func() bool {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		return w.Code == http.StatusServiceUnavailable && strings.Contains(w.Body.String(), "follower, the store takes no changes from it: permission denied")
+	})
+}

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -69,8 +71,8 @@ func (s *silence) of(leader string) error {
 	return fmt.Errorf("it has not answered for %s: %w", time.Since(s.since).Round(time.Second), s.cause)
 }
 
-// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. A leader
-// asks the store whether it takes changes: there may be none. It logs that the store refuses this netmaster, as when its
+// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. A leader,
+// and who knows of none, asks the store whether it takes changes. It logs that the store refuses this netmaster, as when its
 // user has lost rights or has another password.
 func (f *front) askLeader(ctx context.Context) {
 	again := time.NewTicker(f.proxy.silence.every)
@@ -85,8 +87,11 @@ func (f *front) askLeader(ctx context.Context) {
 		}
 		leader, err := f.proxy.leader.address(ctx)
 		leads := f.leading() != nil
-		if err == nil && leads {
-			err = f.askToWrite(ctx)
+		switch {
+		case err == nil && leads, errors.Is(err, errNoLeader): // perhaps because nobody may write
+			err = cmp.Or(f.askToWrite(ctx), err)
+		case err == nil:
+			f.readOnly.Store(nil)
 		}
 		switch {
 		case fault.Is(err, fault.Denied):
