@@ -167,10 +167,24 @@ func (t *Term) queue(ctx context.Context) error {
 		if len(resp.Kvs) == 0 {
 			return nil
 		}
+		if ahead := resp.Kvs[0]; ahead.Lease == 0 {
+			if err := t.db.dropCopied(ctx, string(ahead.Key), ahead.ModRevision); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := t.db.awaitDelete(ctx, string(resp.Kvs[0].Key), resp.Header.Revision+1); err != nil {
 			return err
 		}
 	}
+}
+
+// dropCopied deletes a candidate's key without a lease. Nobody campaigns like that: it was copied from another store, as
+// etcdctl make-mirror does, and would never go.
+func (db *DB) dropCopied(ctx context.Context, key string, rev int64) error {
+	db.log.WithField("key", key).Warn("a candidate for the lock has no lease, as keys that were copied from another store: it is deleted")
+	_, _, err := db.Txn(ctx, Txn{If: []Guard{AtRevision(key, rev)}, Deletes: []string{key}})
+	return err
 }
 
 // awaitDelete returns when the key, present before rev, is deleted, and at which revision that was.

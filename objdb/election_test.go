@@ -494,3 +494,20 @@ func TestACampaignThatIsRefusedAgainAndAgainSaysSoOnce(t *testing.T) {
 		t.Errorf("warned %d times in %d attempts", warned, lines())
 	}
 }
+
+// etcdctl make-mirror copies keys without their leases: the candidates of the other store would queue here for ever.
+func TestACandidateThatWasCopiedFromAnotherStoreHoldsNobodyUp(t *testing.T) {
+	log, told := testkit.Recorded()
+	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Log: log})
+	copied := LockKey(lock) + "/7643a23001b6675b"
+	put(t, db, LockKey(lock), "another")
+	put(t, db, copied, "another")
+	term := won(t, stands(t, db, "a", 10*time.Second))
+	if _, err := db.Get(t.Context(), copied); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the copy: %v", err)
+	}
+	if text := told.String(); strings.Count(text, "has no lease") != 1 || !strings.Contains(text, copied) {
+		t.Errorf("the log: %s", text)
+	}
+	resign(t, term)
+}
