@@ -60,6 +60,9 @@ func (db *DB) connect(m *making) {
 		m.client, db.client = client, client
 		db.direct(client)
 		db.busy.Go(func() { db.observe(db.ctx, client) })
+		if db.route == nil {
+			db.busy.Go(func() { db.serving.run(db.ctx, db.Endpoints, func() { db.redirect(client) }) })
+		}
 	}
 }
 
@@ -68,6 +71,15 @@ func (db *DB) direct(client *clientv3.Client) {
 	if db.route != nil {
 		db.route.set(client, db.Endpoints())
 	} else {
-		client.SetEndpoints(db.Endpoints()...)
+		client.SetEndpoints(db.serving.chosen(db.Endpoints())...)
+	}
+}
+
+// redirect sets the endpoints of a client, unless the connection was closed meanwhile.
+func (db *DB) redirect(client *clientv3.Client) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if !db.closed {
+		db.direct(client)
 	}
 }

@@ -49,6 +49,7 @@ type DB struct {
 	dial     func() (*clientv3.Client, error)
 	standing *standing
 	route    *route                   // nil: all endpoints are used in turn
+	serving  *serving                 // which of them serve
 	at       atomic.Pointer[[]string] // the endpoints
 
 	unreadable sync.Map // by name of a service: *logging.Trouble about entries that are skipped
@@ -92,28 +93,33 @@ func Open(cfg Config) (*DB, error) {
 	background, stop := context.WithCancel(context.Background())
 	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), ctx: background, stop: stop}
 	db.at.Store(&cfg.Endpoints)
-	if cfg.OneAtATime {
-		db.route = newRoute()
-		options = append(options, db.route.options()...)
-	}
-	settings := func() clientv3.Config {
+	settings := func(urls []string, more ...grpc.DialOption) clientv3.Config {
 		return clientv3.Config{
 			Context:              background,
-			Endpoints:            db.Endpoints(),
+			Endpoints:            urls,
 			TLS:                  tlsConfig,
 			DialTimeout:          cfg.DialTimeout,
 			DialKeepAliveTime:    pingAfter,
 			DialKeepAliveTimeout: pingTimeout,
-			DialOptions:          options,
+			DialOptions:          slices.Concat(options, more),
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		}
 	}
+	db.serving = newServing(cfg.Log, func(ctx context.Context, url string) error {
+		return serves(ctx, settings([]string{url}))
+	})
+	ways := db.serving.options()
+	if cfg.OneAtATime {
+		db.route = newRoute()
+		ways = db.route.options()
+	}
+	anonymous := func() clientv3.Config { return settings(db.serving.chosen(db.Endpoints()), ways...) }
 	db.dial = func() (*clientv3.Client, error) {
-		set := settings()
+		set := anonymous()
 		set.Username, set.Password = cfg.User, cfg.Password
 		client, err := clientv3.New(set)
 		if err == nil && cfg.User != "" {
-			client.Auth = authenticator{client.Auth, func() (*clientv3.Client, error) { return clientv3.New(settings()) }}
+			client.Auth = authenticator{client.Auth, func() (*clientv3.Client, error) { return clientv3.New(anonymous()) }}
 		}
 		return client, err
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -55,6 +57,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	}
 	log := db.log.WithField("lock", cfg.Lock)
 	wait := retry.NewPacer(RetryFirst, RetryMost)
+	var trouble logging.Trouble // a repeated error is a warning at intervals
 	for {
 		term, err := db.campaignOnce(ctx, cfg)
 		switch {
@@ -66,7 +69,11 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 		case ctx.Err() != nil:
 			return nil, fault.New(fault.Unavailable, "campaign for lock %q: %w", cfg.Lock, ctx.Err())
 		}
-		log.WithError(err).Warn("campaign interrupted, standing again")
+		level := logrus.DebugLevel
+		if trouble.IsNews(err, time.Now()) {
+			level = logrus.WarnLevel
+		}
+		log.WithError(err).Log(level, "campaign interrupted, standing again")
 		wait.Sleep(ctx)
 	}
 }
@@ -160,10 +167,24 @@ func (t *Term) queue(ctx context.Context) error {
 		if len(resp.Kvs) == 0 {
 			return nil
 		}
+		if ahead := resp.Kvs[0]; ahead.Lease == 0 {
+			if err := t.db.dropCopied(ctx, string(ahead.Key), ahead.ModRevision); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := t.db.awaitDelete(ctx, string(resp.Kvs[0].Key), resp.Header.Revision+1); err != nil {
 			return err
 		}
 	}
+}
+
+// dropCopied deletes a candidate's key without a lease. Nobody campaigns like that: it was copied from another store, as
+// etcdctl make-mirror does, and would never go.
+func (db *DB) dropCopied(ctx context.Context, key string, rev int64) error {
+	db.log.WithField("key", key).Warn("a candidate for the lock has no lease, as keys that were copied from another store: it is deleted")
+	_, _, err := db.Txn(ctx, Txn{If: []Guard{AtRevision(key, rev)}, Deletes: []string{key}})
+	return err
 }
 
 // awaitDelete returns when the key, present before rev, is deleted, and at which revision that was.

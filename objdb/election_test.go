@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
@@ -465,4 +466,48 @@ func TestATermEndsWhenTheStoreGoesBack(t *testing.T) {
 	}
 	resign(t, term)
 	resign(t, campaign(t, db, "a", 60*time.Second))
+}
+
+// Days of refusals, as with a wrong password, would otherwise fill the log with a line for each attempt.
+func TestACampaignThatIsRefusedAgainAndAgainSaysSoOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := testetcd.NewProcess(t)
+	enableUsers(t, open(t, Config{Endpoints: []string{p.URL}}))
+	log, told := testkit.Recorded()
+	log.Logger.SetLevel(logrus.DebugLevel)
+	db := open(t, Config{Endpoints: []string{p.URL}, Log: log})
+	ctx, stop := context.WithCancel(t.Context())
+	var standing sync.WaitGroup
+	standing.Go(func() { _, _ = db.Campaign(ctx, CampaignConfig{Lock: lock, Value: "a", TTL: 10 * time.Second}) })
+	lines := func() int { return strings.Count(told.String(), "campaign interrupted") }
+	testkit.Eventually(t, time.Minute, "several attempts", func() bool { return lines() > 3 })
+	stop()
+	standing.Wait()
+	for line := range strings.Lines(told.String()) {
+		if strings.Contains(line, "campaign interrupted") && strings.Contains(line, "level=warn") {
+			if !strings.Contains(line, "user name is empty") || !strings.Contains(line, p.URL) {
+				t.Errorf("names no cause: %s", line)
+			}
+		}
+	}
+	if warned := strings.Count(told.String(), `level=warning msg="campaign interrupted`); warned != 1 {
+		t.Errorf("warned %d times in %d attempts", warned, lines())
+	}
+}
+
+// etcdctl make-mirror copies keys without their leases: the candidates of the other store would queue here for ever.
+func TestACandidateThatWasCopiedFromAnotherStoreHoldsNobodyUp(t *testing.T) {
+	log, told := testkit.Recorded()
+	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Log: log})
+	copied := LockKey(lock) + "/7643a23001b6675b"
+	put(t, db, LockKey(lock), "another")
+	put(t, db, copied, "another")
+	term := won(t, stands(t, db, "a", 10*time.Second))
+	if _, err := db.Get(t.Context(), copied); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the copy: %v", err)
+	}
+	if text := told.String(); strings.Count(text, "has no lease") != 1 || !strings.Contains(text, copied) {
+		t.Errorf("the log: %s", text)
+	}
+	resign(t, term)
 }

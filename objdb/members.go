@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -50,24 +49,13 @@ func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 	return slices.Compact(urls), nil
 }
 
-// Silent returns the endpoints of the client that do not answer a request for their status. The client goes on with the others, and
-// reports no error.
+// Silent returns the endpoints of the client that do not serve, as they do not answer or have no quorum. The client goes
+// on with the others, and reports no error.
 func (db *DB) Silent(ctx context.Context) (urls []string, err error) {
 	all := db.Endpoints()
-	silent := make([]bool, len(all))
-	var asking sync.WaitGroup
-	for i, url := range all {
-		asking.Go(func() {
-			_, err := Call(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
-				return c.Status(ctx, url)
-			})
-			silent[i] = fault.Is(err, fault.Unavailable) // other errors are answers
-		})
-	}
-	asking.Wait()
-	for i, url := range all {
-		if silent[i] {
-			urls = append(urls, url)
+	for i, err := range db.serving.askAll(ctx, all) {
+		if err != nil {
+			urls = append(urls, all[i])
 		}
 	}
 	return urls, ctx.Err()

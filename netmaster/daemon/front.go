@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -19,11 +20,14 @@ type front struct {
 	mode  func() mastercfg.SecurityMode
 	// reached reports whether the other members of the store reach the one in this process.
 	reached func() bool
-	leader  atomic.Pointer[http.Handler] // nil while following
+	// mayWrite asks the store whether the user of this netmaster may write, with an error of kind Denied if not.
+	mayWrite func(ctx context.Context) error
+	readOnly atomic.Pointer[error]        // its last refusal; nil: it was none
+	leader   atomic.Pointer[http.Handler] // nil while following
 }
 
 func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
-	f := &front{proxy: p, mode: mode, reached: func() bool { return true }}
+	f := &front{proxy: p, mode: mode, reached: func() bool { return true }, mayWrite: func(context.Context) error { return nil }}
 	p.became = f.leading
 	f.own = map[string]http.Handler{
 		"/healthz":      http.HandlerFunc(healthz),
@@ -60,7 +64,10 @@ func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok
 func (f *front) lead(served http.Handler) { f.leader.Store(&served) }
 
 // follow makes it forward requests.
-func (f *front) follow() { f.leader.Store(nil) }
+func (f *front) follow() {
+	f.leader.Store(nil)
+	f.readOnly.Store(nil)
+}
 
 // leading returns the handler of the present term; nil while following.
 func (f *front) leading() http.Handler {
@@ -92,9 +99,15 @@ func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 func (f *front) readiness(ctx context.Context) (role, problem string) {
 	role = "leader"
 	holder, err := f.proxy.leader.address(ctx)
+	refusal := f.readOnly.Load()
 	switch leads := f.leading() != nil; {
 	case leads && err != nil:
 		return "", "leader, the store does not answer it: " + err.Error()
+	case leads && refusal != nil:
+		return "", "leader, the store takes no changes from it: " + (*refusal).Error()
+	case leads:
+	case errors.Is(err, errNoLeader) && refusal != nil:
+		return "", "follower, the store takes no changes from it: " + (*refusal).Error()
 	case err != nil:
 		return "", "follower, leader unknown: " + err.Error()
 	case !leads && holder == f.proxy.self: // as after a restore, until the lease of the backup has ended

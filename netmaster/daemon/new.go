@@ -143,6 +143,9 @@ func (d *Daemon) measure() {
 func (d *Daemon) newFront() *front {
 	f := newFront(newProxy(d.member, d.cfg.Control, d.certificates, d.log), d.metrics, d.mode.current)
 	f.reached, f.proxy.refusals, f.proxy.mode = d.member.isKnownToOthers, d.refusals, d.mode.current
+	if d.cfg.Embedded == nil { // members of netmasters have no users
+		f.mayWrite = d.mayWrite
+	}
 	f.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if d.cfg.Security.Debug {
 		f.debug = debugging()

@@ -128,3 +128,67 @@ func TestANetmasterThatTheStoreRefusesIsNotReadyAndSaysSo(t *testing.T) {
 		t.Errorf("the log: %s", text)
 	}
 }
+
+// A user whose role was narrowed to reading goes on to read, and the store renews the lease: only a change would show it.
+func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
+	log, told := testkit.Recorded()
+	var refusal atomic.Pointer[error]
+	self := "127.0.0.1:1"
+	p := newProxy(holder(func() (string, error) { return self, nil }), self, new(certificates), log)
+	p.silence.every = 10 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	f.mayWrite = func(context.Context) error {
+		if err := refusal.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+	becomes := func(code int, text string) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, text, func() bool {
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			return w.Code == code && strings.Contains(w.Body.String(), text)
+		})
+	}
+	f.lead(http.NotFoundHandler())
+	var asking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
+	becomes(http.StatusOK, "leader")
+	var away error = fault.New(fault.Unavailable, "no answer") // an outage is none of the rights
+	refusal.Store(&away)
+	becomes(http.StatusOK, "leader")
+	var denied error = fault.New(fault.Denied, "permission denied")
+	refusal.Store(&denied)
+	becomes(http.StatusServiceUnavailable, "leader, the store takes no changes from it: permission denied")
+	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store refuses this netmaster") })
+	refusal.Store(nil)
+	becomes(http.StatusOK, "leader")
+	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store accepts this netmaster again") })
+	stop()
+	asking.Wait()
+	if text := told.String(); strings.Count(text, "refuses this netmaster") != 1 {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+// Members of etcd 3.6 renew no lease of a user that may not write: then nobody leads.
+func TestWhereNobodyMayLeadReadyzNamesTheRefusal(t *testing.T) {
+	p := newProxy(holder(func() (string, error) { return "", fault.New(fault.NotFound, "key not found") }), "127.0.0.1:1", new(certificates), testkit.Quiet())
+	p.silence.every = 10 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	f.mayWrite = func(context.Context) error { return fault.New(fault.Denied, "permission denied") }
+	var asking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
+	testkit.Eventually(t, 30*time.Second, "the cause is named", func() bool {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		return w.Code == http.StatusServiceUnavailable && strings.Contains(w.Body.String(), "follower, the store takes no changes from it: permission denied")
+	})
+}

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/logging"
 )
@@ -68,12 +71,14 @@ func (s *silence) of(leader string) error {
 	return fmt.Errorf("it has not answered for %s: %w", time.Since(s.since).Round(time.Second), s.cause)
 }
 
-// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. It logs
-// that the store refuses this netmaster, as when its user has lost rights or has another password.
+// askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. A leader,
+// and who knows of none, asks the store whether it takes changes. It logs that the store refuses this netmaster, as when its
+// user has lost rights or has another password.
 func (f *front) askLeader(ctx context.Context) {
 	again := time.NewTicker(f.proxy.silence.every)
 	defer again.Stop()
 	var refused logging.Trouble // a repeated error is logged at intervals
+	denied, log := false, f.proxy.silence.log
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,16 +86,52 @@ func (f *front) askLeader(ctx context.Context) {
 		case <-again.C:
 		}
 		leader, err := f.proxy.leader.address(ctx)
-		if fault.Is(err, fault.Denied) && refused.IsNews(err, time.Now()) {
-			f.proxy.silence.log.WithError(err).Error("the store refuses this netmaster")
+		leads := f.leading() != nil
+		switch {
+		case err == nil && leads, errors.Is(err, errNoLeader): // perhaps because nobody may write
+			err = cmp.Or(f.askToWrite(ctx), err)
+		case err == nil:
+			f.readOnly.Store(nil)
 		}
-		if err != nil || f.leading() != nil {
+		switch {
+		case fault.Is(err, fault.Denied):
+			if denied = true; refused.IsNews(err, time.Now()) {
+				log.WithError(err).Error("the store refuses this netmaster")
+			}
+		case err == nil && denied:
+			denied = false
+			refused.Over()
+			log.Info("the store accepts this netmaster again")
+		}
+		if err != nil || leads {
 			continue // readyz says so itself
 		}
 		if err = f.proxy.ask(ctx); ctx.Err() == nil {
 			f.proxy.silence.note(leader, err)
 		}
 	}
+}
+
+// askToWrite asks the store whether it takes changes from this netmaster, and records the answer for readyz.
+func (f *front) askToWrite(ctx context.Context) error {
+	err := f.mayWrite(ctx)
+	switch {
+	case fault.Is(err, fault.Denied):
+		f.readOnly.Store(&err)
+	case err == nil:
+		f.readOnly.Store(nil)
+	}
+	return err
+}
+
+// mayWrite asks the store whether it lets this netmaster write all that a leader does. A full store is not asked: that it
+// takes nothing is known, and has another cause.
+func (d *Daemon) mayWrite(ctx context.Context) error {
+	if d.space.Admit() != nil {
+		return nil
+	}
+	return d.db.MayWrite(ctx, mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.OperRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
+		objdb.ServicePrefix, objdb.LockKey(""))
 }
 
 // ask asks the leader whether it answers.
