@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,8 +28,7 @@ import (
 // parts are what the process consists of. Methods connect them, in this order: openStore, programSwitches,
 // attachPods, giveHostAccess, serveREST. Each needs what those before it have made.
 type parts struct {
-	o        *options
-	listener net.Listener // of the REST server
+	o *options
 
 	db        *objdb.DB
 	member    *membership.Member // nil: the node does not join
@@ -150,11 +148,11 @@ func (p *parts) giveHostAccess(context.Context) error {
 	return nil
 }
 
-// serveREST makes the server of requests about the node, which its task answers.
+// serveREST begins to listen for requests about the node, which its task answers.
 func (p *parts) serveREST(ctx context.Context) error {
 	installed, tunnel := switchPackage{dpkg.Database}, p.own[0]
 	conf := nodeapi.Config{
-		Address: p.o.httpAddress, Listener: p.listener, Socket: p.o.socket, CtrlIP: p.o.node.CtrlIP.String(), Agent: p.agent, Attachments: unattached{p.agent}, Names: p.names,
+		Address: p.o.httpAddress, Socket: p.o.socket, CtrlIP: p.o.node.CtrlIP.String(), Agent: p.agent, Attachments: unattached{p.agent}, Names: p.names,
 		BGP: p.agent.InspectBGP, Host: p.host.Problem, Pods: p.podProblems, Metrics: p.metrics, Drops: ovsd.DropMetrics(p.own).Inspect, Refused: p.registrar.refused,
 		Release: tunnel.Release, Package: installed.version, Replaced: installed.replaced(tunnel.Began), Listeners: tunnel.Listeners,
 		Tunnels: tunnelcheck.New(tunnel, p.agent.Tunnels).Ask, Trace: tracer(p.agent, p.own).Trace,

@@ -21,16 +21,14 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer present.Close()
-	listener, err := listen(ctx, o.httpAddress, present)
-	if err != nil {
+	if err := mayListen(ctx, o.httpAddress, present); err != nil {
 		return err
 	}
-	defer listener.Close() // it is closed already where it was served
 	sweep(time.Now(), writtenTo(o.join.dir), log)
 	if err := openSettings(settingsDir); err != nil {
 		return err
 	}
-	p := &parts{o: o, listener: listener}
+	p := &parts{o: o}
 	defer p.close()
 	for _, connect := range []func(context.Context) error{p.openStore, p.programSwitches, p.attachPods, p.giveHostAccess, p.serveREST} {
 		if err := connect(ctx); err != nil {

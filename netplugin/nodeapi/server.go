@@ -73,10 +73,9 @@ type Names interface {
 
 // Config of a server.
 type Config struct {
-	Address     string       // host:port to listen on
-	Listener    net.Listener // that of the address, if the caller listens already; may be nil
-	Socket      string       // unix socket for root on the machine; "": none
-	CtrlIP      string       // shown as the node's address
+	Address     string // host:port to listen on
+	Socket      string // unix socket for root on the machine; "": none
+	CtrlIP      string // shown as the node's address
 	Agent       Agent
 	Attachments Attachments
 	Names       Names
@@ -119,10 +118,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "node-api")
 	}
-	listener, err := cfg.Listener, error(nil)
-	if listener == nil {
-		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
-	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("node REST server: %w", err)
 	}

@@ -14,23 +14,24 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// listen opens the port of the REST server before the process changes anything on the node: where another netplugin
-// runs, it is taken. present is the lock of this one.
-func listen(ctx context.Context, address string, present *os.File) (net.Listener, error) {
+// mayListen returns an error if the port of the REST server is taken, as it is where another netplugin runs: asked before
+// the process changes anything on the node. The port is not kept, since requests would wait until the server is there.
+// present is the lock of this process.
+func mayListen(ctx context.Context, address string, present *os.File) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
-		return l, nil
+		return l.Close()
 	case !errors.Is(err, unix.EADDRINUSE):
-		return nil, fmt.Errorf("node REST server: %w", err)
+		return fmt.Errorf("node REST server: %w", err)
 	case !isShared(present):
-		return nil, fmt.Errorf("node REST server: another program than netplugin has the port: %w", err)
+		return fmt.Errorf("node REST server: another program than netplugin has the port: %w", err)
 	}
 	others := ""
 	if pids := holders(present); len(pids) > 0 {
 		others = " (process " + strings.Join(pids, ", ") + ")"
 	}
-	return nil, fault.New(fault.Conflict, "another netplugin runs on this node%s, nothing was changed: %w", others, err)
+	return fault.New(fault.Conflict, "another netplugin runs on this node%s, nothing was changed: %w", others, err)
 }
 
 // isShared reports whether others have the lock of a running netplugin, too. It may give this one's up.
