@@ -58,28 +58,25 @@ func (db *DB) connect(m *making) {
 		m.err = fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
 	default:
 		m.client, db.client = client, client
-		db.direct(client)
+		db.direct()
 		db.busy.Go(func() { db.observe(db.ctx, client) })
-		if db.route == nil {
-			db.busy.Go(func() { db.serving.run(db.ctx, db.Endpoints, func() { db.redirect(client) }) })
-		}
 	}
 }
 
-// direct sets the present endpoints of a client. The caller holds mu.
-func (db *DB) direct(client *clientv3.Client) {
-	if db.route != nil {
-		db.route.set(client, db.Endpoints())
-	} else {
-		client.SetEndpoints(db.serving.chosen(db.Endpoints())...)
-	}
-}
-
-// redirect sets the endpoints of a client, unless the connection was closed meanwhile.
-func (db *DB) redirect(client *clientv3.Client) {
+// redirect sets the present endpoints of the client.
+func (db *DB) redirect() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if !db.closed {
-		db.direct(client)
+	db.direct()
+}
+
+// direct is redirect for a caller that holds mu. There may be no client yet, or no more.
+func (db *DB) direct() {
+	switch {
+	case db.client == nil:
+	case db.route != nil:
+		db.route.set(db.client, db.Endpoints())
+	default:
+		db.client.SetEndpoints(db.serving.chosen(db.Endpoints())...)
 	}
 }

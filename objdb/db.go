@@ -46,7 +46,8 @@ const pageSize = 1000
 type DB struct {
 	cfg      Config
 	log      *logrus.Entry
-	dial     func() (*clientv3.Client, error)
+	dial     func() (*clientv3.Client, error)           // a client of the chosen endpoints
+	dialOne  func(url string) (*clientv3.Client, error) // a client of one endpoint, whose connections are not recorded
 	standing *standing
 	route    *route                   // nil: all endpoints are used in turn
 	serving  *serving                 // which of them serve
@@ -105,16 +106,16 @@ func Open(cfg Config) (*DB, error) {
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		}
 	}
+	direct := grpc.WithContextDialer(dialTCP)
 	db.serving = newServing(cfg.Log, func(ctx context.Context, url string) error {
-		return serves(ctx, settings([]string{url}))
+		return serves(ctx, settings([]string{url}, direct))
 	})
 	ways := db.serving.options()
 	if cfg.OneAtATime {
 		db.route = newRoute()
 		ways = db.route.options()
 	}
-	anonymous := func() clientv3.Config { return settings(db.serving.chosen(db.Endpoints()), ways...) }
-	db.dial = func() (*clientv3.Client, error) {
+	dial := func(anonymous func() clientv3.Config) (*clientv3.Client, error) {
 		set := anonymous()
 		set.Username, set.Password = cfg.User, cfg.Password
 		client, err := clientv3.New(set)
@@ -122,6 +123,12 @@ func Open(cfg Config) (*DB, error) {
 			client.Auth = authenticator{client.Auth, func() (*clientv3.Client, error) { return clientv3.New(anonymous()) }}
 		}
 		return client, err
+	}
+	db.dial = func() (*clientv3.Client, error) {
+		return dial(func() clientv3.Config { return settings(db.serving.chosen(db.Endpoints()), ways...) })
+	}
+	db.dialOne = func(url string) (*clientv3.Client, error) {
+		return dial(func() clientv3.Config { return settings([]string{url}, direct) })
 	}
 	// With a password, creating the client needs an authentication by
 	// the store; without one nothing is sent before the first request.
@@ -132,6 +139,9 @@ func Open(cfg Config) (*DB, error) {
 		}
 	}
 	db.busy.Go(func() { db.watchHealth(background) })
+	if db.route == nil {
+		db.busy.Go(func() { db.serving.run(background, db.Endpoints, db.redirect) })
+	}
 	return db, nil
 }
 
@@ -169,9 +179,7 @@ func (db *DB) SetEndpoints(urls ...string) error {
 	defer db.mu.Unlock()
 	urls = slices.Clone(urls)
 	db.at.Store(&urls)
-	if db.client != nil {
-		db.direct(db.client)
-	}
+	db.direct()
 	return nil
 }
 

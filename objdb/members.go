@@ -53,7 +53,7 @@ func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 // on with the others, and reports no error.
 func (db *DB) Silent(ctx context.Context) (urls []string, err error) {
 	all := db.Endpoints()
-	for i, err := range db.serving.askAll(ctx, all) {
+	for i, err := range db.serving.askEach(ctx, all) {
 		if err != nil {
 			urls = append(urls, all[i])
 		}

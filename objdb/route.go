@@ -2,18 +2,13 @@ package objdb
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"hash/maphash"
 	"net"
-	"net/url"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/contiv/netplugin/utils/retry"
@@ -44,14 +39,13 @@ type route struct {
 	client  *clientv3.Client // nil: not created yet
 	order   []string
 
-	mu    sync.Mutex
-	conns map[*routed]struct{} // that are open
-	until time.Time            // end of the stay
+	conns           // their mu guards these, too:
+	until time.Time // end of the stay
 	stay  *retry.Pacer
 }
 
 func newRoute() *route {
-	return &route{seed: maphash.MakeSeed(), conns: map[*routed]struct{}{}, stay: retry.NewPacer(firstStay, longestStay)}
+	return &route{seed: maphash.MakeSeed(), stay: retry.NewPacer(firstStay, longestStay)}
 }
 
 // options returns the options of a client with this route.
@@ -79,7 +73,7 @@ func (r *route) set(client *clientv3.Client, urls []string) {
 
 // reportFailure is called when a call over a connection is not served; nil: over any connection. If there are
 // other endpoints, the client switches to one, unless it has just switched.
-func (r *route) reportFailure(c *routed) {
+func (r *route) reportFailure(c *conn) {
 	if at := r.leaving(c, time.Now()); len(at) > 0 {
 		r.postpone(at)
 		for _, c := range at {
@@ -89,13 +83,13 @@ func (r *route) reportFailure(c *routed) {
 }
 
 // leaving returns the connections to close after a failure.
-func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
+func (r *route) leaving(c *conn, now time.Time) (at []*conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Before(r.until) {
 		return nil
 	}
-	for open := range r.conns {
+	for open := range r.open {
 		if c == nil || c == open {
 			at = append(at, open)
 		}
@@ -111,61 +105,21 @@ func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
 }
 
 // postpone moves endpoints to the end of the order.
-func (r *route) postpone(at []*routed) {
+func (r *route) postpone(at []*conn) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
 	var others, tried []string
-	for _, text := range r.order {
-		u, err := url.Parse(text)
-		if err == nil && slices.ContainsFunc(at, func(c *routed) bool { return c.address == u.Host }) {
-			tried = append(tried, text)
+	for _, url := range r.order {
+		if slices.ContainsFunc(at, func(c *conn) bool { return c.leads(url) }) {
+			tried = append(tried, url)
 		} else {
-			others = append(others, text)
+			others = append(others, url)
 		}
 	}
 	r.order = append(others, tried...)
 	if r.client != nil {
 		r.client.SetEndpoints(r.order...) // an existing connection is kept
 	}
-}
-
-// dial opens a connection, which is recorded until it is closed.
-func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Control: setUserTimeout}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	c := &routed{Conn: conn, address: address, way: r}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.conns[c] = struct{}{}
-	return c, nil
-}
-
-// setUserTimeout sets TCP_USER_TIMEOUT, so that the kernel closes a connection whose peer does not acknowledge data. gRPC sets it
-// only for connections that it dials itself.
-func setUserTimeout(_, _ string, conn syscall.RawConn) error {
-	var failed error
-	err := conn.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(pingTimeout/time.Millisecond))
-	})
-	return errors.Join(err, failed)
-}
-
-// routed is a connection of a client with a route.
-type routed struct {
-	net.Conn
-	address string // dialled address
-	way     *route
-	since   time.Time // since when calls are not served; zero: the last one was
-}
-
-// Close implements net.Conn.
-func (c *routed) Close() error {
-	c.way.mu.Lock()
-	delete(c.way.conns, c)
-	c.way.mu.Unlock()
-	return c.Conn.Close()
 }
 
 // noteCall records whether a call from a local address was served. Calls over connections that are closed by now are ignored.
@@ -176,10 +130,10 @@ func (r *route) noteCall(local net.Addr, served bool, now time.Time) {
 }
 
 // failingConnection returns the connection from a local address, if no call was served there for too long.
-func (r *route) failingConnection(local net.Addr, served bool, now time.Time) *routed {
+func (r *route) failingConnection(local net.Addr, served bool, now time.Time) *conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for c := range r.conns {
+	for c := range r.open {
 		switch {
 		case c.LocalAddr().String() != local.String():
 		case served:

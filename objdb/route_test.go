@@ -78,10 +78,10 @@ func TestAnEndpointThatTakesConnectionsAndDoesNotServeIsLeft(t *testing.T) {
 // However long no endpoint has served, an endpoint that does not serve after the store has returned is soon left.
 func TestALongOutageDoesNotHoldAClientAtAnEndpoint(t *testing.T) {
 	r := newRoute()
-	c := &routed{address: "192.0.2.1:1", way: r}
+	c := &conn{address: "192.0.2.1:1", of: &r.conns}
 	now := time.Now()
 	for range 20 {
-		r.conns[c] = struct{}{}
+		r.open = map[*conn]struct{}{c: {}}
 		if len(r.leaving(c, now)) != 1 {
 			t.Fatal("it stays")
 		}

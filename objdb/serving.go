@@ -1,10 +1,10 @@
 package objdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"net"
-	"net/url"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,10 +20,19 @@ import (
 )
 
 const (
-	// doubtAfter is how long a request may take before all endpoints are asked whether they serve.
+	// doubtAfter is how long a request may take before the endpoints are asked whether they serve.
 	doubtAfter = time.Second
-	// askEvery is the pause between two such questions, also while an endpoint is left out.
-	askEvery = time.Second
+	// answerWithin is how long an endpoint may take to answer that. A member whose disk is slow for a moment is not left.
+	answerWithin = 3 * time.Second
+
+	// askPause is the pause between two such questions.
+	askPause = time.Second
+
+	// How long endpoints are left out until they are asked again, twice as long each time. So one that serves now and
+	// then is left and taken back six times a minute at most.
+	firstLeft, longestLeft = time.Second, 10 * time.Second
+	// settledAfter is how long there has to be no doubt until that is as short as at first.
+	settledAfter = time.Minute
 )
 
 // serving keeps a client that uses several endpoints in turn away from those that do not serve. A member that is cut off
@@ -31,35 +40,44 @@ const (
 // request in so many would wait in vain for as long as that lasts, and hardly anything that takes several requests
 // would succeed.
 //
-// A request without an answer raises a doubt. Then each endpoint is asked for something that needs a quorum. Those that
-// do not answer, while others do, are left out until they do, and their connections are closed: what waits there is
+// A request without an answer raises a doubt. Then each endpoint in use is asked for something that needs a quorum. Those
+// that do not answer, while others do, are left out until they do, and their connections are closed: what waits there is
 // repeated elsewhere if it may be, and watches go on at another member.
 type serving struct {
 	log   *logrus.Entry
 	ask   func(ctx context.Context, url string) error // nil: it serves
 	doubt notify.Signal
 
-	mu   sync.Mutex
-	open map[*dialled]struct{} // connections
-	out  map[string]bool       // URLs that are left out
+	conns
+	choosing sync.Mutex
+	out      map[string]bool // URLs that are left out
 }
 
 func newServing(log *logrus.Entry, ask func(ctx context.Context, url string) error) *serving {
-	return &serving{log: log, ask: ask, doubt: notify.New(), open: map[*dialled]struct{}{}, out: map[string]bool{}}
+	return &serving{log: log, ask: ask, doubt: notify.New(), out: map[string]bool{}}
 }
 
-// serves asks the endpoint of a client for something that needs a quorum. Any answer will do, also a refusal for want of
-// a user: the store has looked for its quorum before.
-func serves(ctx context.Context, cfg clientv3.Config) error {
+// serves asks the endpoint of a client for something that needs a quorum, until ctx ends; its error is the last one that
+// is not the end of ctx, if there was one. Any answer will do, also a refusal for want of a user: the store has looked
+// for its quorum before.
+func serves(ctx context.Context, cfg clientv3.Config) (failed error) {
+	cfg.MaxUnaryRetries = 1 // or the client would repeat the request until ctx ends, and keep the cause to itself
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close() // its error says that its own context has ended
-	if _, err = client.Get(ctx, lockRoot, clientv3.WithCountOnly()); missesQuorum(err) {
-		return err
+	for {
+		_, err := client.Get(ctx, lockRoot, clientv3.WithCountOnly())
+		switch {
+		case !missesQuorum(err):
+			return nil
+		case ctx.Err() != nil:
+			return cmp.Or(failed, err)
+		}
+		failed = err
+		retry.Pause(ctx, reconnect.Backoff.BaseDelay)
 	}
-	return nil
 }
 
 // missesQuorum reports whether an endpoint has failed to ask the quorum. A learner has not: it refuses at once, and the
@@ -73,11 +91,11 @@ func (s *serving) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(s.dial), grpc.WithChainUnaryInterceptor(s.unary)}
 }
 
-// unary raises a doubt about a request that takes long.
+// unary raises a doubt about a request that takes long, or fails without being given up by its caller.
 func (s *serving) unary(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	defer time.AfterFunc(doubtAfter, s.doubt.Send).Stop()
 	err := invoke(ctx, method, request, answer, cc, opts...)
-	if missesQuorum(err) {
+	if missesQuorum(err) && !errors.Is(ctx.Err(), context.Canceled) {
 		s.doubt.Send()
 	}
 	return err
@@ -85,45 +103,65 @@ func (s *serving) unary(ctx context.Context, method string, request, answer any,
 
 // chosen returns the endpoints to use of all.
 func (s *serving) chosen(all []string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	used := slices.DeleteFunc(slices.Clone(all), func(url string) bool { return s.out[url] })
+	used := slices.DeleteFunc(slices.Clone(all), s.leaves)
 	if len(used) == 0 {
 		return all
 	}
 	return used
 }
 
-// run asks endpoints when there is a doubt, or one is left out, until ctx ends. all returns the present endpoints;
-// direct is called when the choice among them has changed.
+func (s *serving) leaves(url string) bool {
+	s.choosing.Lock()
+	defer s.choosing.Unlock()
+	return s.out[url]
+}
+
+// left returns the endpoints of all that are left out.
+func (s *serving) left(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(url string) bool { return !s.leaves(url) })
+}
+
+// run asks the endpoints in use when there is a doubt, and those that are left out now and then, until ctx ends. all
+// returns the present endpoints; direct is called when the choice among them has changed.
 func (s *serving) run(ctx context.Context, all func() []string, direct func()) {
+	pace := retry.NewPacer(firstLeft, longestLeft)
+	var again <-chan time.Time // nil: none is left out
+	var last time.Time
 	for {
-		var again <-chan time.Time
-		if s.someOut() {
-			again = time.After(askEvery)
-		}
+		var asked []string
 		select {
 		case <-s.doubt:
+			if asked = s.chosen(all()); len(asked) == 1 { // there is no other
+				continue
+			}
+			if again == nil && time.Since(last) > settledAfter {
+				pace.Reset()
+			}
 		case <-again:
+			asked = s.left(all())
 		case <-ctx.Done():
 			return
 		}
-		if urls := all(); len(urls) > 1 || s.someOut() {
-			s.note(ctx, urls, s.askAll(ctx, urls), direct)
+		last = time.Now()
+		results := s.askEach(ctx, asked)
+		if ctx.Err() != nil {
+			return
 		}
-		retry.Pause(ctx, askEvery)
+		if s.note(all(), asked, results) {
+			direct()
+			s.closeLeft(all())
+		}
+		retry.Pause(ctx, askPause)
+		again = nil
+		if len(s.left(all())) > 0 {
+			again = time.After(pace.Next())
+		}
 	}
 }
 
-func (s *serving) someOut() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.out) > 0
-}
-
-// askAll asks endpoints whether they serve, all at once; nil: it does.
-func (s *serving) askAll(ctx context.Context, urls []string) []error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// askEach asks endpoints whether they serve, all at once; nil: it does.
+func (s *serving) askEach(ctx context.Context, urls []string) []error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	results := make([]error, len(urls))
 	var asking sync.WaitGroup
@@ -134,53 +172,35 @@ func (s *serving) askAll(ctx context.Context, urls []string) []error {
 	return results
 }
 
-// note chooses the endpoints that serve; all, if none does.
-func (s *serving) note(ctx context.Context, urls []string, results []error, direct func()) {
-	if ctx.Err() != nil {
-		return
-	}
-	out := map[string]bool{}
-	if slices.Contains(results, nil) {
-		for i, url := range urls {
-			if results[i] != nil {
-				out[url] = true
-			}
-		}
-	}
-	s.mu.Lock()
-	before := s.out
-	s.out = out
-	s.mu.Unlock()
-	changed := len(before) != len(out)
-	for i, url := range urls {
+// note leaves out the asked endpoints of all that do not serve, if one does, and takes back those that serve. It reports
+// whether the choice has changed.
+func (s *serving) note(all, asked []string, results []error) (changed bool) {
+	s.choosing.Lock()
+	defer s.choosing.Unlock()
+	maps.DeleteFunc(s.out, func(url string, _ bool) bool { return !slices.Contains(all, url) })
+	for i, url := range asked {
 		log := s.log.WithField("endpoint", url)
 		switch {
-		case out[url] && !before[url]:
+		case results[i] == nil && s.out[url]:
+			delete(s.out, url)
+			changed = true
+			log.Info("the endpoint of the store serves again")
+		case results[i] != nil && !s.out[url] && slices.Contains(results, nil):
+			s.out[url] = true
 			changed = true
 			log.WithError(results[i]).Warn("an endpoint of the store does not serve: the others are used until it does")
-		case before[url] && results[i] == nil:
-			log.Info("the endpoint of the store serves again")
 		}
 	}
-	if !changed {
-		return
-	}
-	direct()
-	s.close(out)
+	return changed
 }
 
-// close closes the connections to endpoints.
-func (s *serving) close(urls map[string]bool) {
-	hosts := map[string]bool{}
-	for text := range urls {
-		if u, err := url.Parse(text); err == nil {
-			hosts[u.Host] = true
-		}
-	}
+// closeLeft closes the connections to the endpoints of all that are left out.
+func (s *serving) closeLeft(all []string) {
+	left := s.left(all)
 	s.mu.Lock()
-	var closing []*dialled
+	var closing []*conn
 	for c := range s.open {
-		if hosts[c.address] {
+		if slices.ContainsFunc(left, c.leads) {
 			closing = append(closing, c)
 		}
 	}
@@ -188,32 +208,4 @@ func (s *serving) close(urls map[string]bool) {
 	for _, c := range closing {
 		_ = c.Conn.Close() // gRPC closes it as well
 	}
-}
-
-// dial opens a connection, which is recorded until it is closed.
-func (s *serving) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Control: setUserTimeout}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	c := &dialled{Conn: conn, address: address, by: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[c] = struct{}{}
-	return c, nil
-}
-
-// dialled is a connection to an endpoint.
-type dialled struct {
-	net.Conn
-	address string // dialled address
-	by      *serving
-}
-
-// Close implements net.Conn.
-func (d *dialled) Close() error {
-	d.by.mu.Lock()
-	delete(d.by.open, d)
-	d.by.mu.Unlock()
-	return d.Conn.Close()
 }
