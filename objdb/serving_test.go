@@ -3,11 +3,15 @@ package objdb
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
@@ -100,24 +104,34 @@ func TestWhereNoEndpointServesTheFirstThatDoesIsUsed(t *testing.T) {
 
 // A member serves nothing while its file is written anew, and so it is left out.
 func TestAMemberIsLeftOutWhileItsFileIsWrittenAnewAndThatGoesOn(t *testing.T) {
-	store := testetcd.New(t)
 	written := make(chan struct{})
-	url := testetcd.NewRelay(t, store, func(r testetcd.Request) ([]byte, error) {
+	member := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, in grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(in); method != etcdserverpb.Maintenance_Defragment_FullMethodName {
+			<-in.Context().Done()
+			return in.Context().Err()
+		}
 		select {
 		case <-written:
-			return r.Send()
-		case <-t.Context().Done():
-			return nil, testetcd.ErrNoAnswer
+			return in.SendMsg(&etcdserverpb.DefragmentResponse{})
+		case <-in.Context().Done():
+			return in.Context().Err()
 		}
-	})
-	db := open(t, Config{Endpoints: []string{store, url}, RequestTimeout: 20 * time.Second})
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	writing.Go(func() {
-		if err := db.Defragment(t.Context(), url); err != nil {
-			t.Errorf("defragment: %v", err)
-		}
-	})
+	}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { _ = member.Serve(l) }) // its error says that it was stopped
+	defer member.Stop()
+	url := "http://" + l.Addr().String()
+	db := open(t, Config{Endpoints: []string{testetcd.New(t), url}, RequestTimeout: 20 * time.Second})
+	done := make(chan error, 1)
+	running.Go(func() { done <- db.Defragment(t.Context(), url) })
 	testkit.Eventually(t, time.Minute, "it is left out", func() bool { return db.Ping(t.Context()) == nil && db.serving.leaves(url) })
 	close(written)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
