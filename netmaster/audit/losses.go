@@ -17,8 +17,8 @@ func (l *losses) take() int64 { return l.unreported.Swap(0) }
 // give is the inverse of take, for a report that failed.
 func (l *losses) give(n int64) { l.unreported.Add(n) }
 
-// Lost returns the number of lines that are missing in the file since the start, for want of room in the queue or on
-// the disk; 0 for a nil Log.
+// Lost returns the number of lines that could not be written to the file since the start, for want of room in the queue or on
+// the disk; 0 for a nil Log. In strict mode those of changes that were refused therefore are among them.
 func (l *Log) Lost() int64 {
 	if l == nil {
 		return 0

@@ -20,14 +20,15 @@ type front struct {
 	mode  func() mastercfg.SecurityMode
 	// reached reports whether the other members of the store reach the one in this process.
 	reached func() bool
-	// mayWrite asks the store whether the user of this netmaster may write, with an error of kind Denied if not.
-	mayWrite func(ctx context.Context) error
+	// mayWrite asks the store whether the user of this netmaster may write, with an error of kind Denied if not, and
+	// reports whether it was asked.
+	mayWrite func(ctx context.Context) (asked bool, err error)
 	readOnly atomic.Pointer[error]        // its last refusal; nil: it was none
 	leader   atomic.Pointer[http.Handler] // nil while following
 }
 
 func newFront(p *proxy, m *metrics, mode func() mastercfg.SecurityMode) *front {
-	f := &front{proxy: p, mode: mode, reached: func() bool { return true }, mayWrite: func(context.Context) error { return nil }}
+	f := &front{proxy: p, mode: mode, reached: func() bool { return true }, mayWrite: func(context.Context) (bool, error) { return false, nil }}
 	p.became = f.leading
 	f.own = map[string]http.Handler{
 		"/healthz":      http.HandlerFunc(healthz),

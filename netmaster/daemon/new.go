@@ -134,7 +134,7 @@ func (d *Daemon) measure() {
 		}
 		return 0
 	})
-	d.metrics.counter("netmaster_audit_lost_lines_total", "Lines that are missing in the audit log.", d.cfg.API.Audit.Lost)
+	d.metrics.counter("netmaster_audit_lost_lines_total", "Lines that could not be written to the audit log; with --audit strict their changes were refused.", d.cfg.API.Audit.Lost)
 	d.metrics.counter("netmaster_audit_uncopied_lines_total", "Lines of the audit log that no syslog server was sent.", d.cfg.API.Audit.Uncopied)
 	d.metrics.registry.MustRegister(d.cfg.Metrics...)
 }

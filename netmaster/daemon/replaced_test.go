@@ -137,11 +137,15 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 	p := newProxy(holder(func() (string, error) { return self, nil }), self, new(certificates), log)
 	p.silence.every = 10 * time.Millisecond
 	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
-	f.mayWrite = func(context.Context) error {
-		if err := refusal.Load(); err != nil {
-			return *err
+	var full atomic.Bool
+	f.mayWrite = func(context.Context) (asked bool, err error) {
+		if full.Load() {
+			return false, nil
 		}
-		return nil
+		if err := refusal.Load(); err != nil {
+			return true, *err
+		}
+		return true, nil
 	}
 	becomes := func(code int, text string) {
 		t.Helper()
@@ -165,6 +169,12 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 	refusal.Store(&denied)
 	becomes(http.StatusServiceUnavailable, "leader, the store takes no changes from it: permission denied")
 	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store refuses this netmaster") })
+	full.Store(true) // a full store is not asked
+	becomes(http.StatusOK, "leader")
+	if text := told.String(); strings.Contains(text, "accepts") {
+		t.Errorf("the store was not asked: %s", text)
+	}
+	full.Store(false)
 	refusal.Store(nil)
 	becomes(http.StatusOK, "leader")
 	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store accepts this netmaster again") })
@@ -180,7 +190,7 @@ func TestWhereNobodyMayLeadReadyzNamesTheRefusal(t *testing.T) {
 	p := newProxy(holder(func() (string, error) { return "", fault.New(fault.NotFound, "key not found") }), "127.0.0.1:1", new(certificates), testkit.Quiet())
 	p.silence.every = 10 * time.Millisecond
 	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
-	f.mayWrite = func(context.Context) error { return fault.New(fault.Denied, "permission denied") }
+	f.mayWrite = func(context.Context) (bool, error) { return true, fault.New(fault.Denied, "permission denied") }
 	var asking sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	asking.Go(func() { f.askLeader(ctx) })

@@ -78,7 +78,8 @@ func (f *front) askLeader(ctx context.Context) {
 	again := time.NewTicker(f.proxy.silence.every)
 	defer again.Stop()
 	var refused logging.Trouble // a repeated error is logged at intervals
-	denied, log := false, f.proxy.silence.log
+	var denied, writing bool    // the last refusal is not over; it was one of a change
+	log := f.proxy.silence.log
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,19 +87,21 @@ func (f *front) askLeader(ctx context.Context) {
 		case <-again.C:
 		}
 		leader, err := f.proxy.leader.address(ctx)
-		leads := f.leading() != nil
+		leads, asked := f.leading() != nil, false
 		switch {
 		case err == nil && leads, errors.Is(err, errNoLeader): // perhaps because nobody may write
-			err = cmp.Or(f.askToWrite(ctx), err)
+			var refusal error
+			asked, refusal = f.askToWrite(ctx)
+			err = cmp.Or(refusal, err)
 		case err == nil:
 			f.readOnly.Store(nil)
 		}
 		switch {
 		case fault.Is(err, fault.Denied):
-			if denied = true; refused.IsNews(err, time.Now()) {
+			if denied, writing = true, asked; refused.IsNews(err, time.Now()) {
 				log.WithError(err).Error("the store refuses this netmaster")
 			}
-		case err == nil && denied:
+		case err == nil && denied && (asked || !writing): // that it may read says nothing about changes
 			denied = false
 			refused.Over()
 			log.Info("the store accepts this netmaster again")
@@ -112,25 +115,26 @@ func (f *front) askLeader(ctx context.Context) {
 	}
 }
 
-// askToWrite asks the store whether it takes changes from this netmaster, and records the answer for readyz.
-func (f *front) askToWrite(ctx context.Context) error {
-	err := f.mayWrite(ctx)
+// askToWrite asks the store whether it takes changes from this netmaster, and records the answer for readyz. It reports
+// whether the store was asked, see mayWrite.
+func (f *front) askToWrite(ctx context.Context) (asked bool, err error) {
+	asked, err = f.mayWrite(ctx)
 	switch {
 	case fault.Is(err, fault.Denied):
 		f.readOnly.Store(&err)
 	case err == nil:
 		f.readOnly.Store(nil)
 	}
-	return err
+	return asked, err
 }
 
 // mayWrite asks the store whether it lets this netmaster write all that a leader does. A full store is not asked: that it
 // takes nothing is known, and has another cause.
-func (d *Daemon) mayWrite(ctx context.Context) error {
+func (d *Daemon) mayWrite(ctx context.Context) (asked bool, err error) {
 	if d.space.Admit() != nil {
-		return nil
+		return false, nil
 	}
-	return d.db.MayWrite(ctx, mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.OperRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
+	return true, d.db.MayWrite(ctx, mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.OperRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
 		objdb.ServicePrefix, objdb.LockKey(""))
 }
 

@@ -129,7 +129,7 @@ func TestTheNextPodOfATenantCausesNoListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := client.Watch(t.Context(), mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithRev(rev+1), clientv3.WithCreatedNotify())
-	if first := <-heard; first.Err() != nil {
+	if first := nextOf(t, heard); first.Err() != nil {
 		t.Fatal(first.Err())
 	}
 	testkit.Eventually(t, soon, "the listing is dated", g.isDated)
@@ -139,7 +139,7 @@ func TestTheNextPodOfATenantCausesNoListing(t *testing.T) {
 		b.endpoint("blue", "net", next, "h1")
 		want := []string{"DELETE " + last, "PUT " + endpointKey("blue", "net", next)}
 		for len(want) > 0 {
-			news := <-heard
+			news := nextOf(t, heard)
 			if news.Err() != nil {
 				t.Fatalf("pod %s: %v", next, news.Err())
 			}
@@ -188,13 +188,14 @@ func TestWhoHasListedElsewhereListsAgainWhenATenantReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := client.Watch(t.Context(), mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithCreatedNotify())
-	if first := <-heard; first.Err() != nil {
+	if first := nextOf(t, heard); first.Err() != nil {
 		t.Fatal(first.Err())
 	}
 	testkit.Eventually(t, soon, "the listing is dated", lingers.isDated)
 	next := endpointKey("blue", "net", "c3")
 	b.endpoint("blue", "net", "c3", "h1")
-	for news := range heard {
+	for {
+		news := nextOf(t, heard)
 		if news.CompactRevision != 0 {
 			return
 		}
@@ -204,7 +205,21 @@ func TestWhoHasListedElsewhereListsAgainWhenATenantReturns(t *testing.T) {
 			}
 		}
 	}
-	t.Error("its watch has ended without a reason")
+}
+
+// nextOf returns the next answer to a watch.
+func nextOf(t *testing.T, heard clientv3.WatchChan) clientv3.WatchResponse {
+	t.Helper()
+	select {
+	case news, ok := <-heard:
+		if !ok {
+			t.Fatal("the watch has ended without a reason")
+		}
+		return news
+	case <-time.After(soon):
+		t.Fatal("nothing is heard")
+	}
+	return clientv3.WatchResponse{}
 }
 
 // A listing has the same tenants on all of its pages: one that has begun before a tenant was dropped begins anew.

@@ -76,14 +76,14 @@ func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
 	if err = errors.Join(told, err); len(look) == 0 {
 		return 0, err
 	}
-	var floods floods
-	if err = r.ledger.View(func(state ledger.Reader) (err error) {
-		floods, err = r.readFloods(state)
+	var flooded floods
+	if unread := r.ledger.View(func(state ledger.Reader) (err error) {
+		flooded, err = r.readFloods(state)
 		return err
-	}); err != nil {
-		return len(look), err
+	}); unread != nil {
+		return len(look), errors.Join(err, unread)
 	}
-	nodesOf, heardBy := r.nodesByClass(), r.heardByClass(floods)
+	nodesOf, heardBy := r.nodesByClass(), r.heardByClass(flooded)
 	for i, policy := range look {
 		on := applying(nodesWith(records[i], nodesOf), hearing(records[i], heardBy))
 		if one := r.reportPolicy(ctx, policy, on, records[i].Epoch, nodes); one != nil {

@@ -98,8 +98,6 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	return nil
 }
 
-// The caller may be the agent of a node that serves some tenants only: refusals name no network that it has not named.
-
 // findSpace finds the network by an id ("N.T", or "N:G.T" for the range of a group; anything after a bar is
 // ignored), or without an id by its pool. Ids are compared, never parsed: names may contain dots.
 func findSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {

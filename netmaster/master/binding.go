@@ -16,7 +16,8 @@ import (
 func Attach(tx *ledger.Tx, group *contivmodel.EndpointGroup, groupID int, policy *contivmodel.Policy) error {
 	rules, others := rulesOf(tx, policy)
 	if len(others) > 0 {
-		return fault.New(fault.Internal, "policy %s is not attached to group %s: its rule %s cannot be read", policy.ModelKey(), group.ModelKey(), others[0])
+		return fault.New(fault.Internal, "policy %s is not attached to group %s: its rule %s cannot be read; repair or delete its record %s in the store, and restart the leading netmaster",
+			policy.ModelKey(), group.ModelKey(), others[0], mastercfg.ModelKey("rule", others[0]))
 	}
 	return attach(tx, group, groupID, policy, rules)
 }

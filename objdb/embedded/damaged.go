@@ -31,7 +31,7 @@ func refuseDamaged(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fault.New(fault.Unavailable, "etcd data directory: %w", err)
+		return fault.New(fault.Unavailable, "etcd data directory: %w", ofShortage(err))
 	}
 	defer func() { _ = file.Close() }() // only read
 	is, err := file.Stat()
@@ -47,7 +47,7 @@ func refuseDamaged(dir string) error {
 	}
 	db, err := describe(path)
 	if err != nil {
-		return unreadable(dir, path, err)
+		return fault.New(fault.Unavailable, "etcd data directory %s: %s is damaged: %w; add the member again without data, or restore a backup", dir, path, err)
 	}
 	log := filepath.Join(dir, "member", "wal")
 	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
@@ -56,14 +56,6 @@ func refuseDamaged(dir string) error {
 	}
 	return fault.New(fault.Unavailable, "etcd data directory %s: it has a database, and no write-ahead log that reaches as far: "+
 		"add the member again without data, or restore a backup, or %s itself", dir, path)
-}
-
-// unreadable returns the error about a database that cannot be read.
-func unreadable(dir, path string, err error) error {
-	if isShortage(err) {
-		return fault.New(fault.Unavailable, "etcd data directory %s: %w; %s", dir, err, moreFiles)
-	}
-	return fault.New(fault.Unavailable, "etcd data directory %s: %s is damaged: %w; add the member again without data, or restore a backup", dir, path, err)
 }
 
 // reaches reports whether a write-ahead log has what a database has applied last. What cannot be read is for etcd to refuse.

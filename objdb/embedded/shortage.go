@@ -1,16 +1,22 @@
 package embedded
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// moreFiles is the remedy.
-const moreFiles = "this process may not open more files: raise LimitNOFILE of its unit, or ulimit -n"
+// ofShortage adds the remedy to an error that isShortage, and returns others as they are.
+func ofShortage(err error) error {
+	if !isShortage(err) {
+		return err
+	}
+	return fmt.Errorf("%w; this process may not open more files: raise LimitNOFILE of its unit, or ulimit -n", err)
+}
 
-// isShortage reports whether etcd has given up because the process may not open more files. Of what it logs, or
+// isShortage reports whether an error is that the process may not open more files. Of what etcd logs, or
 // panics with, there is only the text.
 func isShortage(err error) bool {
 	return slices.ContainsFunc([]string{unix.EMFILE.Error(), unix.ENFILE.Error(), "file descriptor limit"}, func(text string) bool {

@@ -21,8 +21,8 @@ func TestAShortageOfFilesIsNoDamage(t *testing.T) {
 		if strings.Contains(got, "damaged") == short || strings.Contains(got, "may not open more files") != short || !strings.HasPrefix(got, text+"; ") {
 			t.Errorf("%s: %s", text, got)
 		}
-		if got := unreadable("/etcd", "/etcd/db", errors.New(text)).Error(); strings.Contains(got, "damaged") == short {
-			t.Errorf("the database: %s", got)
+		if got := ofShortage(errors.New(text)).Error(); strings.Contains(got, "may not open more files") != short {
+			t.Errorf("returned: %s", got)
 		}
 	}
 }

@@ -24,8 +24,11 @@ func startEtcd(settings *embed.Config, gaveUp <-chan error) (*embed.Etcd, error)
 			}
 		}()
 		etcd, err := embed.StartEtcd(settings)
-		if isDamage(err) {
+		switch {
+		case isDamage(err):
 			err = damaged(fmt.Errorf("etcd gives up: %w", err))
+		case err != nil:
+			err = ofShortage(err)
 		}
 		started <- result{etcd, err}
 	}()
@@ -55,7 +58,7 @@ func isDamage(err error) bool {
 // damaged returns an error about data that cannot be read, with the remedy.
 func damaged(err error) error {
 	if isShortage(err) {
-		return fmt.Errorf("%w; %s", err, moreFiles)
+		return ofShortage(err)
 	}
 	return fmt.Errorf("%w; if its data is damaged, add the member again without data, or restore a backup", err)
 }
