@@ -46,7 +46,7 @@ func (db *DB) Client(ctx context.Context) (*clientv3.Client, error) {
 // connect creates the client, and stores it unless the connection was closed meanwhile.
 func (db *DB) connect(m *making) {
 	defer close(m.made)
-	client, err := db.dial()
+	client, err := db.dialer.dial(db.settings)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.making = nil
@@ -61,6 +61,14 @@ func (db *DB) connect(m *making) {
 		db.direct()
 		db.busy.Go(func() { db.observe(db.ctx, client) })
 	}
+}
+
+// settings returns the configuration of the client.
+func (db *DB) settings() clientv3.Config {
+	if db.route != nil {
+		return db.dialer.to(db.Endpoints(), db.route.options()...)
+	}
+	return db.dialer.to(db.serving.chosen(db.Endpoints()), db.serving.options()...)
 }
 
 // redirect sets the present endpoints of the client.

@@ -2,7 +2,6 @@ package objdb
 
 import (
 	"context"
-	"crypto/tls"
 	"slices"
 	"strings"
 	"sync"
@@ -11,27 +10,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// Pings detect dead connections; gRPC sends them at most every ten seconds. Code that must notice sooner
-// (Connected, a Term) has its own means.
-const (
-	pingAfter   = 10 * time.Second
-	pingTimeout = 3 * time.Second
-)
-
-// reconnect retries an endpoint about once a second without limit. gRPC's default backoff grows to two minutes,
-// which would delay the recovery after a long outage.
-var reconnect = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-	MinConnectTimeout: 3 * time.Second,
-}
 
 // Backoff of operations that have to succeed eventually.
 const (
@@ -46,8 +27,7 @@ const pageSize = 1000
 type DB struct {
 	cfg      Config
 	log      *logrus.Entry
-	dial     func() (*clientv3.Client, error)           // a client of the chosen endpoints
-	dialOne  func(url string) (*clientv3.Client, error) // a client of one endpoint, whose connections are not recorded
+	dialer   dialer
 	standing *standing
 	route    *route                   // nil: all endpoints are used in turn
 	serving  *serving                 // which of them serve
@@ -80,55 +60,17 @@ func Open(cfg Config) (*DB, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	tlsConfig, err := cfg.tls()
-	switch {
-	case cfg.TLS != nil && (err != nil || tlsConfig == nil): // none yet, see renewed
-		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	case err != nil:
+	background, stop := context.WithCancel(context.Background())
+	dialer, err := newDialer(background, cfg)
+	if err != nil {
+		stop()
 		return nil, err
 	}
-	options := append(valueCalls{cfg.Values}.options(), grpc.WithConnectParams(reconnect), grpc.WithChainUnaryInterceptor(refusedByLearner))
-	if tlsConfig != nil {
-		options = append(options, grpc.WithTransportCredentials(renewed{credentials.NewTLS(tlsConfig), cfg}))
-	}
-	background, stop := context.WithCancel(context.Background())
-	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), ctx: background, stop: stop}
+	db := &DB{cfg: cfg, log: cfg.Log, dialer: dialer, standing: newStanding(cfg.Log, cfg.Now), ctx: background, stop: stop}
 	db.at.Store(&cfg.Endpoints)
-	settings := func(urls []string, more ...grpc.DialOption) clientv3.Config {
-		return clientv3.Config{
-			Context:              background,
-			Endpoints:            urls,
-			TLS:                  tlsConfig,
-			DialTimeout:          cfg.DialTimeout,
-			DialKeepAliveTime:    pingAfter,
-			DialKeepAliveTimeout: pingTimeout,
-			DialOptions:          slices.Concat(options, more),
-			Logger:               zap.NewNop(), // errors are returned and logged by us
-		}
-	}
-	direct := grpc.WithContextDialer(dialTCP)
-	db.serving = newServing(cfg.Log, func(ctx context.Context, url string) error {
-		return serves(ctx, settings([]string{url}, direct))
-	})
-	ways := db.serving.options()
+	db.serving = newServing(cfg.Log, func(ctx context.Context, url string) error { return serves(ctx, dialer.one(url)) })
 	if cfg.OneAtATime {
 		db.route = newRoute()
-		ways = db.route.options()
-	}
-	dial := func(anonymous func() clientv3.Config) (*clientv3.Client, error) {
-		set := anonymous()
-		set.Username, set.Password = cfg.User, cfg.Password
-		client, err := clientv3.New(set)
-		if err == nil && cfg.User != "" {
-			client.Auth = authenticator{client.Auth, func() (*clientv3.Client, error) { return clientv3.New(anonymous()) }}
-		}
-		return client, err
-	}
-	db.dial = func() (*clientv3.Client, error) {
-		return dial(func() clientv3.Config { return settings(db.serving.chosen(db.Endpoints()), ways...) })
-	}
-	db.dialOne = func(url string) (*clientv3.Client, error) {
-		return dial(func() clientv3.Config { return settings([]string{url}, direct) })
 	}
 	// With a password, creating the client needs an authentication by
 	// the store; without one nothing is sent before the first request.

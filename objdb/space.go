@@ -78,7 +78,7 @@ func (db *DB) Compact(ctx context.Context) error {
 // Defragment rewrites the file of one member without its unused part. The member does not serve meanwhile, so it may be
 // left out, and connections to it be closed; the request has one of its own.
 func (db *DB) Defragment(ctx context.Context, url string) error {
-	client, err := db.dialOne(url)
+	client, err := db.dialer.dial(func() clientv3.Config { return db.dialer.one(url) })
 	if err == nil {
 		defer client.Close() // its error says that its own context has ended
 		_, err = client.Defragment(ctx, url)

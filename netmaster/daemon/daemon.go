@@ -135,11 +135,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	server := d.newServer()
-	failed := make(chan error, len(listeners)+1) // room for all: each sends once, and only the first is received
-	var serving sync.WaitGroup
-	for _, l := range listeners {
-		serving.Go(func() { failed <- server.serve(l) })
-	}
+	failed := server.start(listeners)
 	if err := d.member.Start(ctx); err != nil {
 		return errors.Join(err, server.stop(0))
 	}
@@ -147,44 +143,65 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// Leading and the registration go on while requests drain.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d.service, err = d.db.Register(working, serviceTTL, d.registered()...)
-	if err != nil {
+	if err := d.register(working); err != nil {
 		return errors.Join(err, server.stop(0))
 	}
-	d.certificates.changed, d.member.announce = d.announce, d.announce
-	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged(); d.values.turned.Send() })
 	var leading sync.WaitGroup
+	unfit := make(chan error, 1)
 	leading.Go(func() {
 		if err := d.loop(working, ctx); err != nil {
-			failed <- err
+			unfit <- err
 		}
 	})
 	d.startFollowerTasks(working, &leading)
-	writing, written := context.WithCancel(context.WithoutCancel(ctx))
-	defer written()
-	var auditing sync.WaitGroup
-	auditing.Go(func() { d.cfg.API.Audit.Run(writing) })
+	endAudit := d.startAudit(ctx)
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
+	case err = <-unfit:
 	case err = <-d.member.Err():
 	}
 	d.notify(daemon.SdNotifyStopping)
 	err = errors.Join(err, server.stop(drainTime))
 	stop()
 	leading.Wait()
-	serving.Wait()
-	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
-	defer cancel()
-	err = errors.Join(err, d.service.Close(parting), d.member.Stop())
-	server.conn.awaitAnswered(parting) // a change whose client is gone is audited, too
-	written()
-	auditing.Wait()
+	err = errors.Join(err, d.part(ctx, server))
+	endAudit()
 	d.log.Info("netmaster stopped")
 	return err
+}
+
+// register registers this netmaster, and updates the registration until ctx ends.
+func (d *Daemon) register(ctx context.Context) (err error) {
+	if d.service, err = d.db.Register(ctx, serviceTTL, d.registered()...); err != nil {
+		return err
+	}
+	d.certificates.changed, d.member.announce = d.announce, d.announce
+	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged(); d.values.turned.Send() })
+	return nil
+}
+
+// part withdraws the registration and stops the embedded store, after which the last changes are answered.
+func (d *Daemon) part(ctx context.Context, server *server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+	defer cancel()
+	err := errors.Join(d.service.Close(ctx), d.member.Stop())
+	server.conn.awaitAnswered(ctx) // a change whose client is gone is audited, too
+	return err
+}
+
+// startAudit writes the audit log until end is called, which returns when all is written.
+func (d *Daemon) startAudit(ctx context.Context) (end func()) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var writing sync.WaitGroup
+	writing.Go(func() { d.cfg.API.Audit.Run(ctx) })
+	return func() {
+		stop()
+		writing.Wait()
+	}
 }
 
 // newServer makes the HTTP server with the limits of the configuration, which tests set shorter.

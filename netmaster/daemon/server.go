@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,8 +28,9 @@ const (
 
 // server is the HTTP server of a netmaster.
 type server struct {
-	http *http.Server
-	conn *shedder
+	http    *http.Server
+	conn    *shedder
+	serving sync.WaitGroup
 }
 
 // newServer returns the server of a handler, with the handlers of every request in front of it.
@@ -94,6 +96,19 @@ func connectionLimit() int {
 	return int(min(maxConnections, files.Cur/2))
 }
 
+// start serves at listeners until stop. The channel receives why one has ended before.
+func (s *server) start(listeners []net.Listener) (failed <-chan error) {
+	ended := make(chan error, len(listeners))
+	for _, l := range listeners {
+		s.serving.Go(func() {
+			if err := s.serve(l); err != nil {
+				ended <- err
+			}
+		})
+	}
+	return ended
+}
+
 // serve accepts connections until stop; only another end is an error.
 func (s *server) serve(l net.Listener) error {
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -104,6 +119,7 @@ func (s *server) serve(l net.Listener) error {
 
 // stop closes the listeners, waits for requests in flight and then closes the remaining connections.
 func (s *server) stop(drain time.Duration) error {
+	defer s.serving.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
