@@ -25,7 +25,7 @@ func (s *session) absent(err error, kind contivmodel.Kind, key string) error {
 		return err
 	}
 	if kind.Type == "" {
-		return fault.New(fault.NotFound, "endpoint not found: %s", key)
+		return notAttached(fault.New(fault.NotFound, "endpoint not found: %s", key), key)
 	}
 	message := kind.Type + " not found: " + key
 	name := key[strings.LastIndex(key, ":")+1:]
@@ -50,6 +50,14 @@ func (s *session) absent(err error, kind contivmodel.Kind, key string) error {
 		})))
 	}
 	return fault.New(fault.NotFound, "%s", message)
+}
+
+// notAttached adds to the error about a missing endpoint, if one was named as NAMESPACE/POD, which pods have none.
+func notAttached(err error, names ...string) error {
+	if !isAbsent(err) || !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "/") }) {
+		return err
+	}
+	return fault.As(err).WithDetails("a pod in the network of its host has none, and one that has ended")
 }
 
 func namesOf(objects []contivmodel.Object) []string {

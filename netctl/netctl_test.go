@@ -129,6 +129,7 @@ func TestInspectShowsTheAnswerAsItIs(t *testing.T) {
 		"ep inspect e1":         {stdout: "{\n  \"Oper\": {\n    \"key\": \"e1\",\n    \"endpointID\": \"e1\",\n    \"labels\": \"map[a:\\u003cb\\u003e]\"\n  }\n}\n"},
 		"ep inspect e1 -o yaml": {stdout: "Oper:\n  endpointID: e1\n  key: e1\n  labels: map[a:<b>]\n"},
 		"endpoint inspect e2":   {5, "", "error: endpoint not found: e2\n"},
+		"endpoint inspect s/e2": {5, "", "error: endpoint not found: s/e2\n  a pod in the network of its host has none, and one that has ended\n"},
 		"network inspect web":   {5, "", "error: network not found: default:web\n"},
 	} {
 		wantOutcome(t, line, run(t, url, line), want)

@@ -30,7 +30,7 @@ func doTrace(s *session) error {
 	to := args.Get(1)
 	trace, err := s.client.Trace(s.ctx, inspected(args.Get(0)), inspected(to), strings.ToLower(s.cmd.String("protocol")), s.cmd.Int("port"), s.cmd.String("source"))
 	if err != nil {
-		return err
+		return notAttached(err, args.Get(0), to)
 	}
 	if s.format() != formatTable {
 		err = s.printDocument(trace)

@@ -187,7 +187,7 @@ func doInspect(c *call) error {
 		segment, asked = c.object.segment, inspected(key)
 	}
 	raw, err := c.client.InspectRaw(c.ctx, segment, asked)
-	if c.kind.Type == "" && isAbsent(err) {
+	if segment == contivmodel.NetworkPolicySegment && isAbsent(err) {
 		return fault.New(fault.NotFound, "%s not found: %s", c.object.name, key)
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func doVerdict(s *session) error {
 	args := s.cmd.Args()
 	verdicts, err := s.client.Verdicts(s.ctx, inspected(args.Get(0)), inspected(args.Get(1)), strings.ToLower(s.cmd.String("protocol")), s.cmd.Int("port"))
 	if err != nil {
-		return err
+		return notAttached(err, args.Get(0), args.Get(1))
 	}
 	if s.format() != formatTable {
 		return s.printDocument(verdicts)
