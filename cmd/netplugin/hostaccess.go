@@ -21,13 +21,23 @@ import (
 // newHostAccess returns the manager of the host's own interfaces. It asks the parts that are made by now.
 func (p *parts) newHostAccess() *hostaccess.Manager {
 	tunnel := p.own[0]
-	numbers := func() (map[string]uint32, error) { return numbersOfPorts(p.agent, p.driver) }
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: p.o.node.HostLabel, VTEP: p.o.node.VTEP, Own: p.o.node.CtrlIP, Datapath: p.agent, Reports: p.agent, Master: p.master,
-		Netdev: inUserspace(p.driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), RouterLink: border.Interface,
-		Closed: closedFor(p.o), StoreURLs: p.db.MemberURLs, NodePortsAt: p.o.nodePortsAt, Probed: p.o.probed,
-		HostPorts: hostPorts(p.cni, numbers), Pods: attachedPods(p.cni), Numbers: numbers, PortsMoved: p.portsMoved,
+		HostLabel: p.o.node.HostLabel, Datapath: p.agent, Master: p.master, Reports: p.agent,
+		Switch: hostaccess.Switch{
+			Netdev: inUserspace(p.driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), VTEP: p.o.node.VTEP,
+		},
+		Barred:     hostaccess.Barred{Closed: closedFor(p.o), StoreURLs: p.db.MemberURLs, RouterLink: border.Interface},
+		Entrances:  hostaccess.Entrances{NodePortsAt: p.o.nodePortsAt, Own: p.o.node.CtrlIP},
+		Containers: p.containers(),
 	})
+}
+
+// containers returns what the CNI server knows of the containers of this node, and the switch of their ports.
+func (p *parts) containers() hostaccess.Containers {
+	numbers := func() (map[string]uint32, error) { return numbersOfPorts(p.agent, p.driver) }
+	return hostaccess.Containers{
+		Pods: attachedPods(p.cni), HostPorts: hostPorts(p.cni, numbers), Numbers: numbers, PortsMoved: p.portsMoved, Probed: p.o.probed,
+	}
 }
 
 // hostPorts returns the ports of the host that are forwarded to attached containers, with the containers' port

@@ -1,6 +1,7 @@
 package uplink_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/drivers/uplink"
@@ -26,4 +27,31 @@ func TestTheHostStaysOnItsLinksWhileAnotherBridgeHasANameOfOurs(t *testing.T) {
 			n.says(b, "")
 		})
 	}
+}
+
+// On a bridge that is there the host goes on while one of its ports is missing for that reason, also with a new local port.
+func TestTheHostGoesOnOnItsBridgeWhileAnotherOneHasANameOfOurs(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	stop()
+	n.AddBridge("br-other")
+	n.Vsctl("del-port", uplink.PeerPort)
+	n.Vsctl("add-port", "br-other", uplink.PeerPort, "--", "set", "interface", uplink.PeerPort, "type=internal")
+	b, _ := n.keep("", "up0")
+	told := "port " + uplink.PeerPort + " of bridge br-other has the name of ours"
+	n.says(b, told)
+	n.Exec("ip", "address", "add", "198.51.100.8/24", "dev", "up0")
+	n.eventually("an address that came later follows", func() bool {
+		return strings.Contains(n.Exec("ip", "address", "show", "dev", uplink.DefaultBridge), "198.51.100.8/24")
+	})
+	n.KillVswitchd()
+	n.StartVswitchd()
+	n.hostReaches("198.51.100.1")
+	n.says(b, told)
+	n.Vsctl("del-port", "br-other", uplink.PeerPort)
+	n.says(b, "")
+	n.reaches("once the name is free")
 }

@@ -238,10 +238,12 @@ func (b *Bridge) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := want.taken(b.db); err != nil {
-		return err
-	}
-	if ops := want.operations(b.db); len(ops) > 0 {
+	if taken := want.taken(b.db); taken != nil {
+		if _, there := b.db.bridge(b.config.Bridge); !there {
+			return taken // a link with its name is somebody else's
+		}
+		problems = append(problems, taken) // the host goes on with what is there
+	} else if ops := want.operations(b.db); len(ops) > 0 {
 		notUp, err := b.configure(ctx, want, ops)
 		if err != nil {
 			return err

@@ -68,8 +68,8 @@ func (c *cache) addressesFor(rule string) (open, over []netip.Prefix) {
 	return c.named.book.Of(c.named.names[rule])
 }
 
-// renamed marks the rules whose names have changed addresses.
-func (c *cache) renamed() {
+// markNamed marks the rules whose names have changed addresses.
+func (c *cache) markNamed() {
 	for name := range c.named.changed {
 		for rule := range c.named.users[name] {
 			c.mark(pipeline.KindTierRule, rule)
@@ -144,7 +144,7 @@ func (a *Agent) followNames(ctx context.Context) error {
 		case <-a.settle:
 		}
 		a.mu.Lock()
-		a.cache.renamed()
+		a.cache.markNamed()
 		a.mu.Unlock()
 		a.changed.Send()
 		write()

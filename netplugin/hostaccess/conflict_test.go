@@ -36,7 +36,7 @@ func TestAConflictLeavesAWayOutItsRules(t *testing.T) {
 	run(t, "ip link add d0 type bridge; ip link set d0 up; ip addr add 192.0.2.1/24 dev d0")
 	node := &onlyOutside{port: port}
 	manager := func() *Manager {
-		return New(Config{Datapath: node, Netdev: func() bool { return false }, Closed: closed, RouterLink: "inb01", StateDir: t.TempDir()})
+		return New(Config{Datapath: node, Switch: Switch{Netdev: func() bool { return false }}, Barred: Barred{Closed: closed, RouterLink: "inb01"}, StateDir: t.TempDir()})
 	}
 	first := manager()
 	if err := first.look(t.Context()); err != nil {

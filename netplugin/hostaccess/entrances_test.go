@@ -67,12 +67,12 @@ func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing
 		primary []netip.Addr
 		want    string
 	}{
-		{Config{Own: own}, primary, "[192.0.2.1/32 2001:db8::1/128]"},
-		{Config{Own: own}, primary[:1], "[192.0.2.1/32]"},
-		{Config{Own: own}, nil, "[198.51.100.1/32]"},
+		{Config{Entrances: Entrances{Own: own}}, primary, "[192.0.2.1/32 2001:db8::1/128]"},
+		{Config{Entrances: Entrances{Own: own}}, primary[:1], "[192.0.2.1/32]"},
+		{Config{Entrances: Entrances{Own: own}}, nil, "[198.51.100.1/32]"},
 		{Config{}, nil, "[]"},
-		{Config{NodePortsAt: []netip.Prefix{network}}, primary, "[203.0.113.0/24]"},
-		{Config{NodePortsAt: Everywhere()}, primary, "[0.0.0.0/0 ::/0]"},
+		{Config{Entrances: Entrances{NodePortsAt: []netip.Prefix{network}}}, primary, "[203.0.113.0/24]"},
+		{Config{Entrances: Entrances{NodePortsAt: Everywhere()}}, primary, "[0.0.0.0/0 ::/0]"},
 	} {
 		if got := fmt.Sprint(New(test.config).nodePortsAt(test.primary)); got != test.want {
 			t.Errorf("%v, known by %v: %s, want %s", test.config.NodePortsAt, test.primary, got, test.want)

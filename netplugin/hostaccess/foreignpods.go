@@ -22,7 +22,7 @@ import (
 //
 // A user who can create networks in a tenant chooses the addresses of its pods, and must not receive packets of
 // the host that are for other destinations. So the operator of the node has to configure the addresses of a
-// tenant's pods (Config.Probed), and addresses with any other use are excluded nevertheless. If a service,
+// tenant's pods (Containers.Probed), and addresses with any other use are excluded nevertheless. If a service,
 // possibly of another tenant, has the address of such a pod as an external one, the pod receives the packets of
 // the host.
 

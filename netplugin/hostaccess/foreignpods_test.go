@@ -46,7 +46,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 		podAt("red", "lan", "10.78.0.9", "2001:db8:78::9"), podAt("red", "host", "10.78.0.1"),
 		podAt("red", "node", "10.77.0.99"), podAt("red", "master", "10.77.0.98"), podAt("red", "elsewhere", "192.168.0.5"), podAt("red", "portless", "10.77.0.50"),
 	}
-	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return all }, Numbers: func() (map[string]uint32, error) {
+	m := New(Config{Log: testkit.Quiet(), Containers: Containers{Pods: func() []Pod { return all }, Numbers: func() (map[string]uint32, error) {
 		numbers := map[string]uint32{}
 		for i, p := range all {
 			if !strings.HasSuffix(p.Endpoint, "portless") {
@@ -54,7 +54,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 			}
 		}
 		return numbers, nil
-	}, Probed: probed})
+	}, Probed: probed}})
 	learn := func(tenant string) (foreignPods, []agent.UnreachedPod, error) {
 		access := accessIn(tenant)
 		access.Nodes = []netip.Addr{netip.MustParseAddr("10.77.0.99")}
@@ -99,7 +99,7 @@ func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 		{both, nil, "10.77.0.4"}, {both, addresses("192.0.2.1"), "10.77.0.4"}, {both, addresses("192.0.2.1", "2001:db8::1"), "10.77.0.4"},
 		{both, addresses("2001:db8::1"), "fd77::4"}, {both, addresses("2001:db8::1", "192.0.2.1"), "fd77::4"}, {four, addresses("2001:db8::1"), "10.77.0.4"},
 	} {
-		m := New(Config{Pods: func() []Pod { return []Pod{c.pod, {Tenant: "green"}} }})
+		m := New(Config{Containers: Containers{Pods: func() []Pod { return []Pod{c.pod, {Tenant: "green"}} }}})
 		access := accessIn("default")
 		access.Primary = c.node
 		_, unreached, err := m.findForeign(access, Closed{})
@@ -113,7 +113,9 @@ func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 // learned later.
 func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	away := errors.New("the switch is away")
-	m := New(Config{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away }})
+	m := New(Config{Containers: Containers{
+		Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away },
+	}})
 	if found, unreached, err := m.findForeign(accessIn("default"), Closed{}); len(found.at) > 0 || len(unreached) != 1 || !unreached[0].Unnamed || err != nil {
 		t.Errorf("%v, %v, %v", found, unreached, err)
 	}
@@ -130,8 +132,8 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 	away := errors.New("the switch is away")
 	var err error
-	m := New(Config{Probed: probed, Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} },
-		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, err }})
+	m := New(Config{Containers: Containers{Probed: probed, Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} },
+		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, err }}})
 	for _, step := range []struct {
 		numbers error
 		known   bool
@@ -147,8 +149,8 @@ func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 // Only the host reaches a pod of another tenant by its address, as the host at the egress interface.
 func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
 	testkit.NeedsMachine(t)
-	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2", "fd77::2")} }, Probed: probed,
-		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, nil }})
+	m := New(Config{Log: testkit.Quiet(), Containers: Containers{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2", "fd77::2")} }, Probed: probed,
+		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, nil }}})
 	pods, unreached, err := m.findForeign(accessIn("default"), Closed{})
 	if err != nil || unreached != nil {
 		t.Fatal(unreached, err)

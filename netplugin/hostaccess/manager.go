@@ -48,31 +48,6 @@ type Reports interface {
 	HostHas([]netip.Addr)
 }
 
-// Config is the configuration of a manager. HostLabel, Datapath, Master, Netdev, VTEP, Closed and RouterLink are
-// required.
-type Config struct {
-	HostLabel      string
-	Datapath       Datapath
-	Master         Master
-	Reports        Reports                                     // nil: nobody is told
-	Netdev         func() bool                                 // the datapath is in userspace
-	TunnelLinks    func() ([]string, error)                    // links by which a userspace datapath receives tunnels; nil: none
-	KernelReceives func() (yes, known bool)                    // whether the kernel receives tunnels; nil: there are none
-	VTEP           netip.Addr                                  // address of the tunnels' end
-	Closed         Closed                                      // ports closed to endpoints at the egress; more come from the store
-	StoreURLs      func(ctx context.Context) ([]string, error) // of the store's members; nil: only those in Closed
-	HostPorts      func() ([]HostPort, error)                  // ports of the host that are forwarded to endpoints; nil: none
-	Pods           func() []Pod                                // those of this node; nil: none
-	Numbers        func() (map[string]uint32, error)           // port numbers in the switch, by endpoint; required with Pods
-	Probed         []ProbedNetwork                             // where the host reaches pods of other tenants, and only those
-	PortsMoved     <-chan struct{}                             // signals that the results of HostPorts or Pods may have changed; nil: never
-	RouterLink     string                                      // interface of the host on the routers' link, closed to endpoints too
-	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
-	Own            netip.Addr                                  // the primary address of a host that is not a node of Kubernetes
-	StateDir       string                                      // directory for the host's previous settings; empty: DefaultStateDir
-	Log            *logrus.Entry
-}
-
 // nobody ignores what is reported.
 type nobody struct{}
 

@@ -11,7 +11,7 @@ import (
 // Without the file no cleanup can put the host's settings back: the agent says so while nothing else is wrong, too.
 func TestADamagedRecordOfTheHostsSettingsIsAProblemWithARemedy(t *testing.T) {
 	testkit.NeedsMachine(t)
-	m := New(Config{Datapath: nothingWanted{}, Netdev: func() bool { return true }, StateDir: t.TempDir()})
+	m := New(Config{Datapath: nothingWanted{}, Switch: Switch{Netdev: func() bool { return true }}, StateDir: t.TempDir()})
 	path := m.StateDir + "/" + memoryFile
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -256,7 +256,7 @@ func TestTheTrackerOfAKernelDatapathTakesNoAnswerForInvalid(t *testing.T) {
 	})
 	set("0")
 	userspace := true
-	m := New(Config{Datapath: nothingWanted{}, Netdev: func() bool { return userspace }, StateDir: t.TempDir()})
+	m := New(Config{Datapath: nothingWanted{}, Switch: Switch{Netdev: func() bool { return userspace }}, StateDir: t.TempDir()})
 	are := func(want, why string) {
 		t.Helper()
 		for _, setting := range settings {
@@ -383,7 +383,7 @@ func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	network := agent.HostNetwork{Network: mastercfg.CfgNetworkState{ID: "contivh1.blue", Tenant: "blue", NetworkName: "contivh1", NwType: "infra"},
 		Endpoint: &mastercfg.CfgEndpointState{}}
 	node := &onlyInfra{networks: []agent.HostNetwork{network}}
-	m := New(Config{Datapath: node, Netdev: func() bool { return true }, Closed: closed, RouterLink: "inb01", StateDir: t.TempDir(), HostLabel: "h1"})
+	m := New(Config{Datapath: node, Switch: Switch{Netdev: func() bool { return true }}, Barred: Barred{Closed: closed, RouterLink: "inb01"}, StateDir: t.TempDir(), HostLabel: "h1"})
 	looks := func(why string, want bool) {
 		t.Helper()
 		if err := m.look(t.Context()); !fault.Is(err, fault.Unavailable) && len(node.networks) > 0 {

@@ -30,7 +30,7 @@ func TestAnInfraNetworkHasNoNameOfAnotherInterfaceOfNetplugin(t *testing.T) {
 	for name, joins := range map[string]bool{"contivh0": false, "inb01": false, "contivh2": true} {
 		network := agent.HostNetwork{Network: mastercfg.CfgNetworkState{ID: name + ".blue", Tenant: "blue", NetworkName: name, NwType: "infra"}, Endpoint: &mastercfg.CfgEndpointState{}}
 		node := &joining{onlyInfra: onlyInfra{networks: []agent.HostNetwork{network}}}
-		m := New(Config{Datapath: node, Netdev: func() bool { return true }, Closed: closed, RouterLink: "inb01", StateDir: t.TempDir(), HostLabel: "h1"})
+		m := New(Config{Datapath: node, Switch: Switch{Netdev: func() bool { return true }}, Barred: Barred{Closed: closed, RouterLink: "inb01"}, StateDir: t.TempDir(), HostLabel: "h1"})
 		err := m.look(t.Context())
 		if got := len(node.joined) > 0; got != joins || !joins && (err == nil || !strings.Contains(err.Error(), name+" is netplugin's own")) {
 			t.Errorf("network %s gets an interface: %v, want %v; %v", name, got, joins, err)

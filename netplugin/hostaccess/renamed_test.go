@@ -15,7 +15,7 @@ func TestAWayOutThatSomebodyRenamedHasItsNameAgain(t *testing.T) {
 	t.Cleanup(func() { run(t, "nft flush ruleset; conntrack -F 2>/dev/null") })
 	run(t, "ip link set vvport7 alias hostcontivh0") // as the switch's driver marks it
 	manager := func() *Manager {
-		return New(Config{Datapath: &onlyOutside{port: port}, Netdev: func() bool { return false }, Closed: closed, RouterLink: "inb01", StateDir: t.TempDir()})
+		return New(Config{Datapath: &onlyOutside{port: port}, Switch: Switch{Netdev: func() bool { return false }}, Barred: Barred{Closed: closed, RouterLink: "inb01"}, StateDir: t.TempDir()})
 	}
 	m := manager()
 	round := func() string {

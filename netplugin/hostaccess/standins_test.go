@@ -161,7 +161,7 @@ func TestAnAddressThatLoadBalancersPutOnTheHostIsTold(t *testing.T) {
 	t.Cleanup(func() { run(t, "ip link del d0") })
 	told := hosts{here: make(chan []netip.Addr, 100)}
 	node := &kept{balancers: true}
-	m := New(Config{Datapath: node, Netdev: func() bool { return true }, StateDir: t.TempDir(), Reports: told})
+	m := New(Config{Datapath: node, Switch: Switch{Netdev: func() bool { return true }}, StateDir: t.TempDir(), Reports: told})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()

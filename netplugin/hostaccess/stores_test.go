@@ -16,7 +16,7 @@ import (
 func TestWhereTheStoreListensIsClosed(t *testing.T) {
 	urls := []string{"http://192.0.2.11:3379", "https://192.0.2.12:3380", "http://[2001:db8::13]:3380", "http://127.0.0.1:4379", "unix:///run/etcd", "http://no-such-name.invalid:5379"}
 	var err error
-	m := New(Config{StoreURLs: func(context.Context) ([]string, error) { return urls, err }})
+	m := New(Config{Barred: Barred{StoreURLs: func(context.Context) ([]string, error) { return urls, err }}})
 	const want = "[179 3379 3380 4379 5379 9998] [192.0.2.7 192.0.2.11 192.0.2.12 2001:db8::13]"
 	for _, why := range []string{"asked", "asked again", "the store is away"} {
 		m.readStores(t.Context())
@@ -33,7 +33,7 @@ func TestWhereTheStoreListensIsClosed(t *testing.T) {
 
 // Ports that only the store names are held like those of the command line.
 func TestPortsThatTheStoreTellsAreHeld(t *testing.T) {
-	m := New(Config{Closed: Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{10256}}})
+	m := New(Config{Barred: Barred{Closed: Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{10256}}}})
 	held := func() (ports []uint16) {
 		for _, port := range []uint16{8080, 8443, 9999, 10256, 30999} {
 			if m.Holds(mastercfg.HostPort{Protocol: "tcp", Port: port}) {

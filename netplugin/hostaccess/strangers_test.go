@@ -52,7 +52,7 @@ func TestOnlyNodesSendIntoTunnels(t *testing.T) {
 	makeMachines(t)
 	const port, other = 4789, 4790
 	receives, known := true, true
-	m := New(Config{KernelReceives: func() (bool, bool) { return receives, known }, Closed: Closed{VXLANPort: port}})
+	m := New(Config{Switch: Switch{KernelReceives: func() (bool, bool) { return receives, known }}, Barred: Barred{Closed: Closed{VXLANPort: port}}})
 	vteps := addresses(nodeEnd, nodeEnd6)
 	look := func(m *Manager) {
 		t.Helper()
@@ -175,7 +175,7 @@ print(count)
 func TestNothingOfNodesIsLostWhileOthersComeAndGo(t *testing.T) {
 	makeMachines(t)
 	echoes(t, 4791)
-	m := New(Config{KernelReceives: func() (bool, bool) { return true, true }, Closed: Closed{VXLANPort: 4791}})
+	m := New(Config{Switch: Switch{KernelReceives: func() (bool, bool) { return true, true }}, Barred: Barred{Closed: Closed{VXLANPort: 4791}}})
 	look := func(vteps ...string) {
 		t.Helper()
 		if err := m.reconcileStrangers(t.Context(), agent.HostAccess{VTEPs: addresses(vteps...), AllVTEPs: true}); err != nil {

@@ -19,8 +19,8 @@ ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev u
 	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del under0; ip netns del far") }) // a namespace is gone some time later
 	const port, other = 4789, 4790
 	var links []string
-	four := New(Config{TunnelLinks: func() ([]string, error) { return links, nil }, VTEP: netip.MustParseAddr("192.0.2.1"), Closed: Closed{VXLANPort: port}})
-	six := New(Config{TunnelLinks: four.TunnelLinks, VTEP: netip.MustParseAddr("2001:db8::1"), Closed: four.Closed})
+	four := New(Config{Switch: Switch{TunnelLinks: func() ([]string, error) { return links, nil }, VTEP: netip.MustParseAddr("192.0.2.1")}, Barred: Barred{Closed: Closed{VXLANPort: port}}})
+	six := New(Config{Switch: Switch{TunnelLinks: four.TunnelLinks, VTEP: netip.MustParseAddr("2001:db8::1")}, Barred: Barred{Closed: four.Closed}})
 	look := func(m *Manager, why string) {
 		t.Helper()
 		if err := m.keepTunnels(t.Context()); err != nil {

@@ -19,7 +19,8 @@ import (
 //	advertisement   it
 //	router's ICMPv6 advertisements, redirects        -> dropped
 //	DHCP server's   from its ports, to clients'      -> dropped
-//	a first fragment that is too short for ports     -> dropped
+//	a first fragment that is too short for ports,    -> dropped
+//	                or for the type of ICMPv6
 //	IPv6            headers that are not all there   -> dropped
 //	all the rest    counted per endpoint             -> dropped
 //
