@@ -296,6 +296,19 @@ func TestAnAuditRepairsWhatSomebodyElseDid(t *testing.T) {
 	}
 }
 
+// The next audit is far away.
+func TestDeletedFlowsAreBackAtOnce(t *testing.T) {
+	n := newNode(t)
+	n.config.AuditInterval = time.Hour
+	r := n.start()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network, remote(9, 0)}})
+	before := n.sortedFlows()
+	for range 3 {
+		n.Ofctl("del-flows", bridge)
+		eventually(t, "the flows are back", func() bool { return n.sortedFlows() == before })
+	}
+}
+
 func TestAChangeOfAGroupIsSeenInTheFlows(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -31,20 +32,32 @@ func newPackets() *packets {
 
 // exchangePackets keeps the connection for packets.
 func (d *Driver) exchangePackets(ctx context.Context) error {
-	return d.keepConnected(ctx, d.packets.take, func(ctx context.Context, conn *openflow.Conn) error {
+	onEvent := func(m openflow.Message) {
+		switch m := m.(type) {
+		case openflow.PacketIn:
+			d.packets.take(m)
+		case openflow.FlowRemoved:
+			d.noteRemoved(m)
+		}
+	}
+	return d.keepConnected(ctx, onEvent, func(ctx context.Context, conn *openflow.Conn) error {
 		d.packets.mu.Lock()
 		d.packets.conn = conn
 		d.packets.mu.Unlock()
-		return conn.Send(ctx, openflow.SetAsync{PacketIn: 1 << openflow.ReasonAction})
+		return conn.Send(ctx, openflow.SetAsync{PacketIn: 1 << openflow.ReasonAction, FlowRemoved: 1 << openflow.RemovedDelete})
 	})
 }
 
-// take puts a packet into the queue of its class, if that has a reader.
-func (p *packets) take(m openflow.Message) {
-	in, ok := m.(openflow.PacketIn)
-	if !ok {
-		return
+// noteRemoved has the switch read again when a flow of ours was deleted that no driver deletes, as with all others.
+func (d *Driver) noteRemoved(m openflow.FlowRemoved) {
+	if m.Reason == openflow.RemovedDelete && cookie.Ours(m.Cookie) {
+		d.log.WithField("flow", m.String()).Warn("flows were deleted by somebody else, all are read again")
+		d.flowsLost.Send()
 	}
+}
+
+// take puts a packet into the queue of its class, if that has a reader.
+func (p *packets) take(in openflow.PacketIn) {
 	packet, ok := pipeline.PacketOf(in)
 	if !ok {
 		return // a flow of another program has sent it

@@ -20,7 +20,8 @@ var groupBit = [6]byte{0x01}
 
 func (classify) base(w *Wants) {
 	w.flow(
-		at(tableClassify, priorityGuard, openflow.EthSrcMasked(groupBit, groupBit)).drop(reasonIllegal),
+		// Who deletes all flows deletes this one. The switch reports it, so that they are back before the next audit.
+		at(tableClassify, priorityGuard, openflow.EthSrcMasked(groupBit, groupBit)).reported().drop(reasonIllegal),
 		// A tag would hide the packet's final network from the guard.
 		at(tableClassify, priorityGuard, openflow.VLANAny()).drop(reasonIllegal),
 	)

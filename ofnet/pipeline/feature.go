@@ -79,6 +79,12 @@ func (b flowBuilder) metered(meter uint32) flowBuilder {
 	return b
 }
 
+// reported makes the switch report when the flow is deleted.
+func (b flowBuilder) reported() flowBuilder {
+	b.Flags |= openflow.FlowSendRemoved
+	return b
+}
+
 // goTo continues the packet in a later table.
 func (b flowBuilder) goTo(table uint8) openflow.Flow {
 	b.Goto = table
