@@ -28,8 +28,8 @@ const (
 	// askPause is the pause between two such questions.
 	askPause = time.Second
 
-	// How long endpoints are left out until they are asked again, twice as long each time. So one that serves now and
-	// then is left and taken back six times a minute at most.
+	// How long endpoints are left out until they are asked again, twice as long each time, unless no other serves. So one that
+	// serves now and then is left and taken back six times a minute at most.
 	firstLeft, longestLeft = time.Second, 10 * time.Second
 	// settledAfter is how long there has to be no doubt until that is as short as at first.
 	settledAfter = time.Minute
@@ -103,60 +103,80 @@ func (s *serving) unary(ctx context.Context, method string, request, answer any,
 
 // chosen returns the endpoints to use of all.
 func (s *serving) chosen(all []string) []string {
-	used := slices.DeleteFunc(slices.Clone(all), s.leaves)
-	if len(used) == 0 {
-		return all
+	if used, _ := s.split(all); len(used) > 0 {
+		return used
 	}
-	return used
+	return all
 }
 
-func (s *serving) leaves(url string) bool {
+// split returns the endpoints of all that are in use, and those that are left out.
+func (s *serving) split(all []string) (used, left []string) {
 	s.choosing.Lock()
 	defer s.choosing.Unlock()
-	return s.out[url]
-}
-
-// left returns the endpoints of all that are left out.
-func (s *serving) left(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(url string) bool { return !s.leaves(url) })
+	for _, url := range all {
+		if s.out[url] {
+			left = append(left, url)
+		} else {
+			used = append(used, url)
+		}
+	}
+	return used, left
 }
 
 // run asks the endpoints in use when there is a doubt, and those that are left out now and then, until ctx ends. all
 // returns the present endpoints; direct is called when the choice among them has changed.
 func (s *serving) run(ctx context.Context, all func() []string, direct func()) {
 	pace := retry.NewPacer(firstLeft, longestLeft)
-	var again <-chan time.Time // nil: none is left out
-	var last time.Time
+	var due, last time.Time // when those that are left out are asked again; when there was a doubt
 	for {
+		var again <-chan time.Time
+		if _, left := s.split(all()); len(left) > 0 {
+			again = time.After(time.Until(due)) // doubts do not put it off
+		}
 		var asked []string
 		select {
 		case <-s.doubt:
-			if asked = s.chosen(all()); len(asked) == 1 { // there is no other
+			urls := all()
+			if len(urls) == 1 { // there is no other
 				continue
 			}
 			if again == nil && time.Since(last) > settledAfter {
 				pace.Reset()
 			}
+			last = time.Now()
+			asked, _ = s.split(urls)
 		case <-again:
-			asked = s.left(all())
 		case <-ctx.Done():
 			return
 		}
-		last = time.Now()
-		results := s.askEach(ctx, asked)
+		isDue := !time.Now().Before(due)
+		changed := s.round(ctx, asked, isDue, all)
 		if ctx.Err() != nil {
 			return
 		}
-		if s.note(all(), asked, results) {
+		if changed {
 			direct()
 			s.closeLeft(all())
 		}
-		retry.Pause(ctx, askPause)
-		again = nil
-		if len(s.left(all())) > 0 {
-			again = time.After(pace.Next())
+		if changed || isDue {
+			due = time.Now().Add(pace.Next())
 		}
+		retry.Pause(ctx, askPause)
 	}
+}
+
+// round asks endpoints whether they serve; those that are left out, too, if that is due or none of the others serves.
+// It reports whether the choice has changed.
+func (s *serving) round(ctx context.Context, asked []string, isDue bool, all func() []string) (changed bool) {
+	_, left := s.split(all())
+	if isDue {
+		asked = slices.Concat(asked, left)
+	}
+	results := s.askEach(ctx, asked)
+	if !isDue && !slices.Contains(results, nil) {
+		asked, results = slices.Concat(asked, left), slices.Concat(results, s.askEach(ctx, left))
+	}
+	return ctx.Err() == nil && s.note(all(), asked, results)
 }
 
 // askEach asks endpoints whether they serve, all at once; nil: it does.
@@ -181,6 +201,7 @@ func (s *serving) note(all, asked []string, results []error) (changed bool) {
 	for i, url := range asked {
 		log := s.log.WithField("endpoint", url)
 		switch {
+		case !slices.Contains(all, url): // it was removed meanwhile
 		case results[i] == nil && s.out[url]:
 			delete(s.out, url)
 			changed = true
@@ -196,7 +217,7 @@ func (s *serving) note(all, asked []string, results []error) (changed bool) {
 
 // closeLeft closes the connections to the endpoints of all that are left out.
 func (s *serving) closeLeft(all []string) {
-	left := s.left(all)
+	_, left := s.split(all)
 	s.mu.Lock()
 	var closing []*conn
 	for c := range s.open {

@@ -144,6 +144,61 @@ func TestWhereNoEndpointServesTheChoiceStays(t *testing.T) {
 	})
 }
 
+// Doubts that come all the time do not put off the question to one that is left out.
+func TestAnEndpointThatIsLeftOutIsTakenBackAmongDoubts(t *testing.T) {
+	for what, takes := range map[string]time.Duration{"the others serve": 0, "the others do not serve any more": never} {
+		choosing(t, func(t *testing.T, s *serving, store *answering, _ *testkit.Text) {
+			store.take("http://b:1", never)
+			s.doubt.Send()
+			time.Sleep(5 * time.Minute) // the wait is as long as it gets
+			store.take("http://a:1", takes)
+			store.take("http://c:1", takes)
+			store.take("http://b:1", 0)
+			for range 20 {
+				s.doubt.Send()
+				time.Sleep(time.Second)
+			}
+			if got := s.chosen(abc()); !slices.Contains(got, "http://b:1") {
+				t.Errorf("%s: used: %q", what, got)
+			}
+		})
+	}
+}
+
+// It need not be due where the last one in use fails.
+func TestWhereTheLastEndpointInUseFailsTheOthersAreAskedAtOnce(t *testing.T) {
+	choosing(t, func(t *testing.T, s *serving, store *answering, _ *testkit.Text) {
+		store.take("http://b:1", never)
+		store.take("http://c:1", never)
+		s.doubt.Send()
+		time.Sleep(5 * time.Minute)
+		for range 10 {
+			store.take("http://a:1", 0)
+			time.Sleep(longestLeft + 4*time.Second) // another moment between two questions each time
+			store.take("http://a:1", never)
+			store.take("http://b:1", 0)
+			s.doubt.Send()
+			time.Sleep(answerWithin + askPause)
+			if got := s.chosen(abc()); !slices.Contains(got, "http://b:1") {
+				t.Fatalf("used: %q", got)
+			}
+			store.take("http://a:1", 0)
+			time.Sleep(2 * longestLeft)
+			store.take("http://b:1", never)
+			s.doubt.Send()
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+func TestAnEndpointThatWasRemovedMeanwhileIsNotLeftOut(t *testing.T) {
+	s := newServing(testkit.Quiet(), nil)
+	s.note([]string{"http://a:1"}, []string{"http://a:1", "http://b:1"}, []error{nil, errors.New("no answer")})
+	if got := s.chosen(abc()); !slices.Equal(got, abc()) {
+		t.Errorf("used: %q", got)
+	}
+}
+
 func TestARequestThatItsCallerGaveUpRaisesNoDoubt(t *testing.T) {
 	for what, test := range map[string]struct {
 		end    func(context.Context) (context.Context, context.CancelFunc)
