@@ -1,7 +1,6 @@
 package master
 
 import (
-	"cmp"
 	"net/netip"
 	"sync"
 	"time"
@@ -14,8 +13,7 @@ import (
 // caches and connection trackers still have it. It is the UDP timeout of connection trackers.
 const cooldownTime = time.Minute
 
-// Cooldown keeps addresses that pods have just released from other pods. Pods are all containers that the CNI
-// attaches; what docker or a REST client asks for gets the lowest free address. The addresses of a network are
+// Cooldown keeps addresses that pods have just released from other pods. The addresses of a network are
 // assigned to pods in order, from the beginning again after the end, and not within cooldownTime as long as
 // others are free. A new attempt to start a pod gets the addresses of the previous one. All this is about IPv4;
 // IPv6 addresses are always assigned in order.
@@ -42,17 +40,12 @@ type addressIn struct {
 	addr    netip.Addr
 }
 
-// podIn is a pod in a network: by its UID, or without Kubernetes by its container. Static pods of equal manifests have
-// the same UID on all nodes.
-type podIn struct{ network, node, id string }
+// podIn is a pod in a network. Static pods of equal manifests have the same UID on all nodes.
+type podIn struct{ network, node, uid string }
 
 func podOf(ep *mastercfg.CfgEndpointState) podIn {
-	return podIn{ep.NetID, ep.HomingHost, cmp.Or(ep.PodUID, ep.EndpointID)}
+	return podIn{ep.NetID, ep.HomingHost, ep.PodUID}
 }
-
-// isPod reports whether the CNI attached an endpoint: only it tells the boot. Earlier versions did not, of pods of
-// Kubernetes.
-func isPod(ep *mastercfg.CfgEndpointState) bool { return ep.PodUID != "" || ep.Boot != "" }
 
 // freed is the time since which an address is free, and the pod that had it.
 type freed struct {
@@ -67,7 +60,7 @@ func NewCooldown(now func() time.Time) *Cooldown {
 
 // Given records that an endpoint was written to the store.
 func (c *Cooldown) Given(ep *mastercfg.CfgEndpointState) {
-	if !isPod(ep) {
+	if ep.PodUID == "" {
 		return
 	}
 	c.mu.Lock()
@@ -79,7 +72,7 @@ func (c *Cooldown) Given(ep *mastercfg.CfgEndpointState) {
 
 // Freed records that an endpoint was deleted from the store.
 func (c *Cooldown) Freed(ep *mastercfg.CfgEndpointState) {
-	if !isPod(ep) {
+	if ep.PodUID == "" {
 		return
 	}
 	c.mu.Lock()

@@ -19,7 +19,6 @@ type coolingPods struct {
 	cooldown *master.Cooldown
 	now      time.Time
 	node     string // where pods are attached
-	boot     string // of that node
 }
 
 func newCoolingPods(t testing.TB, subnet, ipv6 string) *coolingPods {
@@ -62,7 +61,7 @@ func (d *coolingPods) addTo(group, container, uid string) string {
 	d.Helper()
 	var ep mastercfg.CfgEndpointState
 	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
-		ep, err = d.cooldown.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid, Boot: d.boot,
+		ep, err = d.cooldown.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
 			ConfigEP: mastercfg.ConfigEP{Container: container, Host: d.node, ServiceName: group}})
 		return err
 	})
@@ -107,20 +106,6 @@ func TestAddressesOfPodsCoolDownWhileOthersAreFree(t *testing.T) {
 	d.want("its cooldown is over", d.add("c8", "u8"), "10.1.0.2")
 	d.want("no other", d.add("c9", "u9"), "10.1.0.1")
 	d.want("nothing is left", d.add("c10", "u10"), "auto allocation failed - address exhaustion in subnet 10.1.0.0/29")
-}
-
-// The CNI attaches containers also where there is no Kubernetes. What else asks gets the lowest free address.
-func TestAddressesOfContainersCoolDownWithoutKubernetes(t *testing.T) {
-	d := newCoolingPods(t, "10.1.0.0/29", "")
-	d.boot = "b1"
-	d.want("first", d.add("c1", ""), "10.1.0.1")
-	d.want("second", d.add("c2", ""), "10.1.0.2")
-	d.remove("c1")
-	d.want("another container", d.add("c3", ""), "10.1.0.3")
-	d.want("the same container", d.add("c1", ""), "10.1.0.1")
-	d.remove("c2")
-	d.boot = ""
-	d.want("a REST client", d.add("c4", ""), "10.1.0.2")
 }
 
 func TestTheNextAttemptOfAPodHasItsAddressesAgain(t *testing.T) {

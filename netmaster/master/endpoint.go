@@ -44,7 +44,7 @@ func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRe
 	if err != nil {
 		return none, err
 	}
-	if isPod(&ep) {
+	if ep.PodUID != "" {
 		s.cooldown = c
 	}
 	if err := s.address(&ep, &req.ConfigEP); err != nil {
