@@ -169,11 +169,12 @@ func (s *serving) run(ctx context.Context, all func() []string, direct func()) {
 // It reports whether the choice has changed.
 func (s *serving) round(ctx context.Context, asked []string, isDue bool, all func() []string) (changed bool) {
 	_, left := s.split(all())
-	if isDue {
+	also := isDue || len(asked) == 1
+	if also {
 		asked = slices.Concat(asked, left)
 	}
 	results := s.askEach(ctx, asked)
-	if !isDue && !slices.Contains(results, nil) {
+	if !also && !slices.Contains(results, nil) {
 		asked, results = slices.Concat(asked, left), slices.Concat(results, s.askEach(ctx, left))
 	}
 	return ctx.Err() == nil && s.note(all(), asked, results)

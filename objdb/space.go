@@ -78,6 +78,9 @@ func (db *DB) Compact(ctx context.Context) error {
 // Defragment rewrites the file of one member without its unused part. The member does not serve meanwhile, so it may be
 // left out, and connections to it be closed; the request has one of its own.
 func (db *DB) Defragment(ctx context.Context, url string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.ctx, cancel)()
 	client, err := db.dialer.dial(func() clientv3.Config { return db.dialer.one(url) })
 	if err == nil {
 		defer client.Close() // its error says that its own context has ended

@@ -138,7 +138,9 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 	p.silence.every = 10 * time.Millisecond
 	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
 	var full atomic.Bool
-	f.mayWrite = func(context.Context) (asked bool, err error) {
+	var asked atomic.Int64
+	f.mayWrite = func(context.Context) (bool, error) {
+		asked.Add(1)
 		if full.Load() {
 			return false, nil
 		}
@@ -170,12 +172,14 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 	becomes(http.StatusServiceUnavailable, "leader, the store takes no changes from it: permission denied")
 	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store refuses this netmaster") })
 	full.Store(true) // a full store is not asked
-	becomes(http.StatusOK, "leader")
+	refusal.Store(nil)
+	before := asked.Load()
+	testkit.Eventually(t, 30*time.Second, "it goes on to ask", func() bool { return asked.Load() >= before+3 })
+	becomes(http.StatusServiceUnavailable, "leader, the store takes no changes from it: permission denied")
 	if text := told.String(); strings.Contains(text, "accepts") {
 		t.Errorf("the store was not asked: %s", text)
 	}
 	full.Store(false)
-	refusal.Store(nil)
 	becomes(http.StatusOK, "leader")
 	testkit.Eventually(t, 30*time.Second, "told", func() bool { return strings.Contains(told.String(), "the store accepts this netmaster again") })
 	stop()
@@ -183,6 +187,34 @@ func TestALeaderThatMayNotWriteIsNotReadyAndSaysSo(t *testing.T) {
 	if text := told.String(); strings.Count(text, "refuses this netmaster") != 1 {
 		t.Errorf("the log: %s", text)
 	}
+}
+
+// Where nobody may write nobody leads; then another one may be the first to lead again.
+func TestAFollowerThatWasRefusedSaysWhenItIsAccepted(t *testing.T) {
+	log, told := testkit.Recorded()
+	var may atomic.Bool
+	p := newProxy(holder(func() (string, error) {
+		if !may.Load() {
+			return "", errNoLeader
+		}
+		return "127.0.0.1:2", nil
+	}), "127.0.0.1:1", new(certificates), log)
+	p.silence.every = 10 * time.Millisecond
+	f := newFront(p, newMetrics(), func() mastercfg.SecurityMode { return mastercfg.SecurityOpen })
+	f.mayWrite = func(context.Context) (bool, error) {
+		if !may.Load() {
+			return true, fault.New(fault.Denied, "permission denied")
+		}
+		return true, nil
+	}
+	var asking sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	asking.Go(func() { f.askLeader(ctx) })
+	t.Cleanup(asking.Wait)
+	t.Cleanup(stop)
+	testkit.Eventually(t, 30*time.Second, "it is refused", func() bool { return strings.Contains(told.String(), "the store refuses this netmaster") })
+	may.Store(true)
+	testkit.Eventually(t, 30*time.Second, "it is accepted", func() bool { return strings.Contains(told.String(), "the store accepts this netmaster again") })
 }
 
 // Members of etcd 3.6 renew no lease of a user that may not write: then nobody leads.

@@ -72,7 +72,7 @@ func (s *silence) of(leader string) error {
 }
 
 // askLeader asks the leader every few seconds whether it answers, until ctx is done: there may be no clients. A leader,
-// and who knows of none, asks the store whether it takes changes. It logs that the store refuses this netmaster, as when its
+// and who knows of none or was refused last, asks the store whether it takes changes. It logs that the store refuses this netmaster, as when its
 // user has lost rights or has another password.
 func (f *front) askLeader(ctx context.Context) {
 	again := time.NewTicker(f.proxy.silence.every)
@@ -87,9 +87,9 @@ func (f *front) askLeader(ctx context.Context) {
 		case <-again.C:
 		}
 		leader, err := f.proxy.leader.address(ctx)
-		leads, asked := f.leading() != nil, false
+		known, leads, asked := err == nil, f.leading() != nil, false
 		switch {
-		case err == nil && leads, errors.Is(err, errNoLeader): // perhaps because nobody may write
+		case err == nil && (leads || writing), errors.Is(err, errNoLeader): // perhaps because nobody may write
 			var refusal error
 			asked, refusal = f.askToWrite(ctx)
 			err = cmp.Or(refusal, err)
@@ -98,15 +98,15 @@ func (f *front) askLeader(ctx context.Context) {
 		}
 		switch {
 		case fault.Is(err, fault.Denied):
-			if denied, writing = true, asked; refused.IsNews(err, time.Now()) {
+			if denied, writing = true, writing || asked; refused.IsNews(err, time.Now()) {
 				log.WithError(err).Error("the store refuses this netmaster")
 			}
 		case err == nil && denied && (asked || !writing): // that it may read says nothing about changes
-			denied = false
+			denied, writing = false, false
 			refused.Over()
 			log.Info("the store accepts this netmaster again")
 		}
-		if err != nil || leads {
+		if !known || leads {
 			continue // readyz says so itself
 		}
 		if err = f.proxy.ask(ctx); ctx.Err() == nil {
@@ -122,7 +122,7 @@ func (f *front) askToWrite(ctx context.Context) (asked bool, err error) {
 	switch {
 	case fault.Is(err, fault.Denied):
 		f.readOnly.Store(&err)
-	case err == nil:
+	case err == nil && asked:
 		f.readOnly.Store(nil)
 	}
 	return asked, err

@@ -87,7 +87,7 @@ func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
 	for i, policy := range look {
 		on := applying(nodesWith(records[i], nodesOf), hearing(records[i], heardBy))
 		if one := r.reportPolicy(ctx, policy, on, records[i].Epoch, nodes); one != nil {
-			failed, err = failed+1, one
+			failed, err = failed+1, errors.Join(told, one)
 		}
 	}
 	return failed, err

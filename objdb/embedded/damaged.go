@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
@@ -50,8 +51,12 @@ func refuseDamaged(dir string) error {
 		return fault.New(fault.Unavailable, "etcd data directory %s: %s is damaged: %w; add the member again without data, or restore a backup", dir, path, err)
 	}
 	log := filepath.Join(dir, "member", "wal")
-	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
-	if err != nil || db.applied == 0 || len(segments) > 0 && (db.voters > 1 || reaches(log, db.applied)) {
+	files, err := os.ReadDir(log)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Unavailable, "etcd data directory: %w", ofShortage(err))
+	}
+	hasLog := slices.ContainsFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) == ".wal" })
+	if db.applied == 0 || hasLog && (db.voters > 1 || reaches(log, db.applied)) {
 		return nil
 	}
 	return fault.New(fault.Unavailable, "etcd data directory %s: it has a database, and no write-ahead log that reaches as far: "+

@@ -13,6 +13,9 @@ func ofShortage(err error) error {
 	if !isShortage(err) {
 		return err
 	}
+	if strings.Contains(err.Error(), unix.ENFILE.Error()) {
+		return fmt.Errorf("%w; this machine may not open more files: raise the sysctl fs.file-max", err)
+	}
 	return fmt.Errorf("%w; this process may not open more files: raise LimitNOFILE of its unit, or ulimit -n", err)
 }
 

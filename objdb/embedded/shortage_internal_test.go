@@ -21,6 +21,9 @@ func TestAShortageOfFilesIsNoDamage(t *testing.T) {
 		if strings.Contains(got, "damaged") == short || strings.Contains(got, "may not open more files") != short || !strings.HasPrefix(got, text+"; ") {
 			t.Errorf("%s: %s", text, got)
 		}
+		if got := ofShortage(errors.New(text)).Error(); strings.Contains(got, "fs.file-max") != strings.Contains(text, unix.ENFILE.Error()) {
+			t.Errorf("the remedy: %s", got)
+		}
 		if got := ofShortage(errors.New(text)).Error(); strings.Contains(got, "may not open more files") != short {
 			t.Errorf("returned: %s", got)
 		}
