@@ -3,12 +3,12 @@ package api
 import (
 	"cmp"
 	"net/http"
+	"strings"
 
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
-	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -24,7 +24,7 @@ func (a *API) services(asked *http.Request) (rest.Reply, error) {
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		if !objects.HoldsAny(r, mastercfg.ServiceLBPrefix) {
+		if !seesService(r, sees) {
 			return rest.Reply{}, fault.New(fault.NotFound, "key not found")
 		}
 		all := func(item func(any) error) error {
@@ -41,6 +41,17 @@ func (a *API) services(asked *http.Request) (rest.Reply, error) {
 		}
 		return rest.Reply{Body: jsonstream.Array(all)}, nil
 	}}, nil
+}
+
+// seesService reports whether there is a service of a tenant that the caller sees. Without one the answer is the
+// same whether others have services or not.
+func seesService(r ledger.Reader, sees func(tenant string) bool) (found bool) {
+	r.Range(mastercfg.ServiceLBPrefix, func(key string, _ []byte) bool {
+		_, tenant, _ := strings.Cut(strings.TrimPrefix(key, mastercfg.ServiceLBPrefix), ":")
+		found = sees(tenant)
+		return !found
+	})
+	return found
 }
 
 // service answers an array with the record of one service, or null.

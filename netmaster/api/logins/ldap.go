@@ -67,9 +67,9 @@ const (
 var attributeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 
 func checkDirectory(d mastercfg.Directory) error {
-	for field, text := range map[string]string{"server": d.Server, "base_dn": d.BaseDN, "service_account_dn": d.Account} {
-		if text == "" || len(text) > maxDirectoryText {
-			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxDirectoryText).WithField(field)
+	for _, f := range []struct{ field, text string }{{"server", d.Server}, {"base_dn", d.BaseDN}, {"service_account_dn", d.Account}} {
+		if f.text == "" || len(f.text) > maxDirectoryText {
+			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", f.field, maxDirectoryText).WithField(f.field)
 		}
 	}
 	switch {

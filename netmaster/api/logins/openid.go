@@ -114,9 +114,9 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
-	for field, text := range map[string]string{"code": sent.Code, "verifier": sent.Verifier, "nonce": sent.Nonce, "redirect_uri": sent.Redirect} {
-		if text == "" || len(text) > maxProofText {
-			return rest.Reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProofText).WithField(field)
+	for _, f := range []struct{ field, text string }{{"code", sent.Code}, {"verifier", sent.Verifier}, {"nonce", sent.Nonce}, {"redirect_uri", sent.Redirect}} {
+		if f.text == "" || len(f.text) > maxProofText {
+			return rest.Reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", f.field, maxProofText).WithField(f.field)
 		}
 	}
 	if !isLoopbackRedirect(sent.Redirect) {
@@ -225,9 +225,9 @@ const (
 )
 
 func checkProvider(p mastercfg.OpenID) error {
-	for field, text := range map[string]string{"issuer": p.Issuer, "client_id": p.ClientID, "username_claim": p.NameClaim, "groups_claim": p.GroupsClaim} {
-		if text == "" || len(text) > maxProviderText {
-			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProviderText).WithField(field)
+	for _, f := range []struct{ field, text string }{{"issuer", p.Issuer}, {"client_id", p.ClientID}, {"username_claim", p.NameClaim}, {"groups_claim", p.GroupsClaim}} {
+		if f.text == "" || len(f.text) > maxProviderText {
+			return fault.New(fault.Invalid, "%s: want 1 to %d bytes", f.field, maxProviderText).WithField(f.field)
 		}
 	}
 	u, err := url.Parse(p.Issuer)

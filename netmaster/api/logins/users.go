@@ -94,14 +94,17 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 // userChange returns the change that a form asks for, with the hash of the password.
 func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, error) {
 	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
-	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
-		if text == nil {
+	for _, f := range []struct {
+		field string
+		text  *string
+	}{{"first_name", sent.FirstName}, {"last_name", sent.LastName}} {
+		if f.text == nil {
 			continue
 		}
-		if len(*text) > maxHumanName {
-			return change, fault.New(fault.TooLarge, "%s: %d bytes, the limit is %d", field, len(*text), maxHumanName).WithField(field)
+		if len(*f.text) > maxHumanName {
+			return change, fault.New(fault.TooLarge, "%s: %d bytes, the limit is %d", f.field, len(*f.text), maxHumanName).WithField(f.field)
 		}
-		if err := limits.Plain(field, *text); err != nil { // a client that lists all users could not, as YAML
+		if err := limits.Plain(f.field, *f.text); err != nil { // a client that lists all users could not, as YAML
 			return change, err
 		}
 	}
