@@ -26,6 +26,7 @@ type disturbed struct {
 
 	about   atomic.Pointer[string] // the key; nil: nothing is disturbed
 	happens bool                   // the transaction is applied nevertheless
+	before  func()                 // what happens before that; nil: nothing
 	said    error                  // the answer; nil: none
 	away    atomic.Bool            // no requests pass
 	full    atomic.Bool            // candidates' keys are refused
@@ -48,6 +49,9 @@ func disturb(t *testing.T, patience time.Duration) *disturbed {
 		}
 		d.about.Store(nil)
 		d.kept = &r
+		if d.before != nil {
+			d.before()
+		}
 		if d.happens {
 			if _, err := r.Send(); err != nil {
 				return nil, err
@@ -225,8 +229,12 @@ func TestACommitIsOpenUntilTheNextOne(t *testing.T) {
 func TestACommitAmongWritesOfOthersIsUnknown(t *testing.T) {
 	d := disturb(t, requestLimit)
 	key := state + "shared"
+	d.before = func() { // any sooner, the term might know of it
+		if _, _, err := d.near.Txn(t.Context(), Txn{Puts: []KV{{Key: key, Value: []byte("theirs")}}}); err != nil {
+			t.Error(err)
+		}
+	}
 	d.loses(key, false)
-	put(t, d.near, key, "theirs")
 	if _, ok, err := d.term.Commit(t.Context(), Txn{Puts: []KV{{Key: key, Value: []byte("ours")}}}); ok || err == nil || !strings.Contains(err.Error(), "unknown outcome") {
 		t.Errorf("%t, %v", ok, err)
 	}
