@@ -149,7 +149,7 @@ func (s *serving) run(ctx context.Context, all func() []string, direct func()) {
 		case <-ctx.Done():
 			return
 		}
-		isDue := !time.Now().Before(due)
+		isDue := again != nil && !time.Now().Before(due)
 		changed := s.round(ctx, asked, isDue, all)
 		if ctx.Err() != nil {
 			return
@@ -165,8 +165,8 @@ func (s *serving) run(ctx context.Context, all func() []string, direct func()) {
 	}
 }
 
-// round asks endpoints whether they serve; those that are left out, too, if that is due or none of the others serves.
-// It reports whether the choice has changed.
+// round asks endpoints whether they serve; those that are left out, too, if that is due, if only one is in use, or if none
+// of these serves. It reports whether the choice has changed.
 func (s *serving) round(ctx context.Context, asked []string, isDue bool, all func() []string) (changed bool) {
 	_, left := s.split(all())
 	also := isDue || len(asked) == 1
